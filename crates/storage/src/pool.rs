@@ -102,6 +102,8 @@ struct Inner {
     wanted: Condvar,
     stop: AtomicBool,
     limit_bytes: u64,
+    /// What runs may take that nobody has and that keep their pages.
+    warm_run_bytes: u64,
     /// The part of it that is kept for deletions and recovery.
     kept_bytes: u64,
     /// While positive, all allocations may use that.
@@ -167,6 +169,17 @@ struct Slab {
 impl BlockPool {
     /// A pool that never holds more than `limit_bytes` in use, counted in whole slabs and runs; at least one slab.
     pub fn new(limit_bytes: u64) -> Self {
+        Self::with_warm_runs(limit_bytes, 0)
+    }
+
+    /// A pool without a limit for what is taken for a moment, again and again in about the same lengths: up to
+    /// `warm_run_bytes` of runs keep their pages until [`BlockPool::shrink`]. Pages cost as much to have cleared and to give
+    /// back as to be filled from a file.
+    pub fn for_buffers(warm_run_bytes: u64) -> Self {
+        Self::with_warm_runs(u64::MAX >> 1, warm_run_bytes)
+    }
+
+    fn with_warm_runs(limit_bytes: u64, warm_run_bytes: u64) -> Self {
         let limit_bytes = limit_bytes.max(SLAB_BYTES as u64);
         let kept_slabs = match limit_bytes >= LEAST_WITH_KEPT_BYTES {
             true => (limit_bytes / KEPT_PART / SLAB_BYTES as u64).max(LEAST_KEPT_SLABS),
@@ -180,6 +193,7 @@ impl BlockPool {
                 wanted: Condvar::new(),
                 stop: AtomicBool::new(false),
                 limit_bytes,
+                warm_run_bytes,
                 kept_bytes,
                 opened: AtomicU64::new(0),
                 emergency: AtomicU64::new(0),
@@ -245,8 +259,8 @@ impl BlockPool {
         true
     }
 
-    /// Gives the kernel back the slabs that nobody has wanted since this was called last, so that the process shrinks;
-    /// tells their bytes. The reserve stays, and what was preallocated.
+    /// Gives the kernel back the slabs that nobody has wanted since this was called last, and warm runs, so that the process
+    /// shrinks; tells the bytes of the slabs. The reserve stays, and what was preallocated.
     ///
     /// To be called every few seconds or so, by a thread that owns no partition: each slab takes the kernel some
     /// microseconds, and he who needs it again has it cleared. What is freed and taken in turns within that time stays.
@@ -263,6 +277,11 @@ impl BlockPool {
             given += 1;
         }
         state.least_warm = state.warm.len();
+        for (run, bytes) in state.runs.take_all_warm() {
+            // SAFETY: whole pages of a region; taken just now, so nobody else's.
+            MutexGuard::unlocked(&mut state, || unsafe { system::give_back(run.0, bytes) });
+            state.runs.give(run.0, bytes);
+        }
         given as u64 * slab_bytes
     }
 
@@ -460,7 +479,7 @@ impl BlockPool {
         debug_assert!(before >= bytes as u64, "no more is given back than was taken");
     }
 
-    /// Pages in a row, a multiple of [`system::PAGE_BYTES`], with zeroes. Before it refuses, it asks for relief.
+    /// Pages in a row, a multiple of [`system::PAGE_BYTES`], with zeroes or what was there before. Before it refuses, it asks for relief.
     fn alloc_run(&self, bytes: usize) -> Result<NonNull<u8>, OutOfMemory> {
         self.with_relief(|| self.try_alloc_run(bytes))
     }
@@ -468,6 +487,10 @@ impl BlockPool {
     fn try_alloc_run(&self, bytes: usize) -> Result<NonNull<u8>, OutOfMemory> {
         let mut state = self.inner.state.lock();
         self.admit(&state, bytes as u64, Need::Ordinary)?;
+        if let Some(run) = state.runs.take_warm(bytes) {
+            self.inner.in_use_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            return Ok(run);
+        }
         let run = state.runs.take(bytes).ok_or_else(|| self.refused_by_system())?;
         // Slabs that are warm make room for its pages (I-4).
         while state.held_bytes() > self.inner.limit_bytes && State::cool_slab(&mut state) {}
@@ -482,15 +505,21 @@ impl BlockPool {
         Ok(run)
     }
 
-    /// Gives a run back, and its pages to the kernel.
+    /// Gives a run back, and its pages to the kernel unless they are kept for the next.
     ///
     /// # Safety
     /// S-1: `run` came from [`BlockPool::alloc_run`] of this pool with the same `bytes`.
     /// S-2: nobody reads or writes it any more, and it is given back once.
     unsafe fn free_run(&self, run: NonNull<u8>, bytes: usize) {
-        // SAFETY: whole pages of a region (S-1), and nobody else's (S-2) until they are free below.
-        unsafe { system::give_back(run, bytes) };
-        self.inner.state.lock().runs.give(run, bytes);
+        let mut state = self.inner.state.lock();
+        if state.runs.warm_bytes() + bytes as u64 <= self.inner.warm_run_bytes {
+            state.runs.keep_warm(run, bytes);
+        } else {
+            // SAFETY: whole pages of a region (S-1), and nobody else's (S-2) until they are free below.
+            MutexGuard::unlocked(&mut state, || unsafe { system::give_back(run, bytes) });
+            state.runs.give(run, bytes);
+        }
+        drop(state);
         let before = self.inner.in_use_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
         debug_assert!(before >= bytes as u64, "no more is given back than was taken");
     }
@@ -581,9 +610,9 @@ impl State {
         self.slabs_in_use * SLAB_BYTES as u64 + self.runs.taken_bytes() + self.small_bytes
     }
 
-    /// Those, and of slabs whose pages are there.
+    /// Those, and of slabs and runs whose pages are there.
     fn held_bytes(&self) -> u64 {
-        self.taken_bytes() + (self.warm.len() * SLAB_BYTES) as u64
+        self.taken_bytes() + self.runs.warm_bytes() + (self.warm.len() * SLAB_BYTES) as u64
     }
 
     /// Gives the pages of the warm slab back that was used least recently; whether there was one.

@@ -11,6 +11,7 @@
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +23,8 @@ use parking_lot::Mutex;
 
 /// Bytes of a file after which the next is begun.
 const FILE_BYTES: u64 = 64 << 20;
+/// What stays of the memory that readers have left, for the next. Two threads that scan ten columns have half of it.
+const WARM_BYTES: u64 = 8 << 20;
 
 /// The files of one database.
 pub(crate) struct Shelves {
@@ -79,7 +82,7 @@ impl Shelves {
             directory: directory.to_owned(),
             open: Mutex::default(),
             next: AtomicU64::new(1),
-            buffer: BlockPool::new(u64::MAX >> 1),
+            buffer: BlockPool::for_buffers(WARM_BYTES),
         })
     }
 
@@ -156,11 +159,18 @@ impl fmt::Debug for ChunkShelf {
 }
 
 impl Shelf for ChunkShelf {
-    fn will_read(&self, column: ColumnId) {
-        let Place { offset, bytes, .. } = self.columns[column.index()];
-        if bytes > 0 {
-            self.file.read.will_read(offset, bytes as u64);
+    /// Columns that lie one behind the other are asked for together: each request costs the disk as much as its bytes.
+    fn will_read(&self, columns: &mut dyn Iterator<Item = ColumnId>) {
+        let places = columns.map(|column| self.columns[column.index()]).filter(|place| place.bytes > 0);
+        let mut asked = 0..0;
+        for Place { offset, bytes, .. } in places {
+            if asked.end != offset {
+                self.ask(&asked);
+                asked.start = offset;
+            }
+            asked.end = offset + bytes as u64;
         }
+        self.ask(&asked);
     }
 
     fn read(&self, column: ColumnId, sections: &mut [&mut [u8]]) -> Result<(), FetchError> {
@@ -180,6 +190,12 @@ impl Shelf for ChunkShelf {
 }
 
 impl ChunkShelf {
+    fn ask(&self, bytes: &Range<u64>) {
+        if !bytes.is_empty() {
+            self.file.read.will_read(bytes.start, bytes.end - bytes.start);
+        }
+    }
+
     fn file(&self) -> String {
         self.file.path.display().to_string()
     }

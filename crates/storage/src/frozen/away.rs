@@ -72,8 +72,8 @@ pub trait Shelf: Send + Sync + fmt::Debug {
     /// The file cannot be read, or its bytes are not those: then it does not matter what is in the sections.
     fn read(&self, column: ColumnId, sections: &mut [&mut [u8]]) -> Result<(), FetchError>;
 
-    /// Gets ready for a column to be read soon.
-    fn will_read(&self, column: ColumnId);
+    /// Gets ready for columns, in their order, to be read soon.
+    fn will_read(&self, columns: &mut dyn Iterator<Item = ColumnId>);
 }
 
 /// What stays of a chunk whose columns are elsewhere.
@@ -217,7 +217,7 @@ impl Away {
     /// Reads a column, without putting it anywhere.
     fn read(&self, column: ColumnId, pool: &BlockPool) -> Result<Column<Part>, FetchError> {
         let head = &self.heads[column.index()];
-        let parts = head.sections().map(|(_, length)| NewPart::zeroed(pool, *length as usize));
+        let parts = head.sections().map(|(_, length)| NewPart::of_length(pool, *length as usize));
         let mut parts = parts.collect::<Result<Vec<_>, OutOfMemory>>()?;
         let mut sections: Vec<_> = parts.iter_mut().map(NewPart::bytes_mut).collect();
         self.shelf.read(column, &mut sections)?;
@@ -299,9 +299,9 @@ impl FrozenChunk {
     /// Says that some columns will be read soon.
     pub(crate) fn will_read(&self, columns: ColumnSet) {
         let Some(away) = &self.residence.away else { return };
-        let absent =
-            self.columns().filter(|column| columns.has(*column) && self.residence.get(*column).is_none());
-        absent.for_each(|column| away.shelf.will_read(column));
+        away.shelf.will_read(
+            &mut self.columns().filter(|column| columns.has(*column) && self.residence.get(*column).is_none()),
+        );
     }
 
     /// The same chunk with some columns, read from where they lie and held by nobody else; itself if they are here.

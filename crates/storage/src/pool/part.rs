@@ -74,14 +74,14 @@ impl Part {
 pub struct NewPart(Part);
 
 impl NewPart {
-    /// A section of so many zeros.
+    /// A section of this length, of any bytes.
     ///
     /// # Errors
     /// As of [`Part::new`].
-    pub fn zeroed(pool: &BlockPool, len: usize) -> Result<Self, OutOfMemory> {
+    pub fn of_length(pool: &BlockPool, len: usize) -> Result<Self, OutOfMemory> {
         let part = Part::unwritten(pool, len)?;
         if len <= LONGEST_SMALL {
-            // SAFETY: so many bytes are there, of this part alone (P-1). A run's pages are zeros already.
+            // SAFETY: so many bytes are there, of this part alone (P-1). A run has zeros, or what was there before.
             unsafe { part.start.write_bytes(0, len) };
         }
         Ok(Self(part))
@@ -89,7 +89,7 @@ impl NewPart {
 
     /// Its bytes.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: `len` bytes lie there, written in `zeroed`, and nobody else has the part (P-1).
+        // SAFETY: `len` bytes lie there, written in `of_length` or before, and nobody else has the part (P-1).
         unsafe { std::slice::from_raw_parts_mut(self.0.start.as_ptr(), self.0.len) }
     }
 

@@ -1,11 +1,11 @@
 //! Runs of small pages, for sections of which few would fit a slab: there slabs would waste a quarter of
 //! their bytes and more, and sections longer than a slab fit none.
 //!
-//! A run that is free has no pages behind it, so gaps between runs cost addresses alone, of which there are
+//! A run that is free has no pages behind it, unless it is one of a few that are kept warm, so gaps between runs cost addresses alone, of which there are
 //! plenty, and the limit counts runs by their bytes. The regions are mapped in large steps: a mapping for each
 //! run would meet the kernel's limit of 65,530.
 //!
-//! - U-1 Free runs neither overlap nor touch, and are nobody's.
+//! - U-1 Free runs neither overlap nor touch, and are nobody's. Warm ones are not among them.
 //! - U-2 A region is at least as long as the run that it was mapped for.
 
 use std::collections::BTreeMap;
@@ -21,6 +21,9 @@ pub(super) struct Runs {
     free: BTreeMap<usize, usize>,
     regions: Vec<(SlabPtr, usize)>,
     taken_bytes: u64,
+    /// By length: runs that nobody has, with the pages that they had.
+    warm: BTreeMap<usize, Vec<SlabPtr>>,
+    warm_bytes: u64,
 }
 
 impl Runs {
@@ -43,6 +46,34 @@ impl Runs {
         }
         self.taken_bytes += bytes as u64;
         NonNull::new(start as *mut u8)
+    }
+
+    /// Bytes of runs that are warm.
+    pub(super) fn warm_bytes(&self) -> u64 {
+        self.warm_bytes
+    }
+
+    /// A warm run of just so many bytes, with what was written there last.
+    pub(super) fn take_warm(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+        let run = self.warm.get_mut(&bytes)?.pop()?;
+        self.warm_bytes -= bytes as u64;
+        self.taken_bytes += bytes as u64;
+        Some(run.0)
+    }
+
+    /// Takes a run back that was taken, with its pages.
+    pub(super) fn keep_warm(&mut self, run: NonNull<u8>, bytes: usize) {
+        assert!(self.taken_bytes >= bytes as u64, "no more is given back than was taken");
+        self.taken_bytes -= bytes as u64;
+        self.warm_bytes += bytes as u64;
+        self.warm.entry(bytes).or_default().push(SlabPtr(run));
+    }
+
+    /// All warm runs, with their lengths: taken from now on.
+    pub(super) fn take_all_warm(&mut self) -> Vec<(SlabPtr, usize)> {
+        self.taken_bytes += std::mem::take(&mut self.warm_bytes);
+        let warm = std::mem::take(&mut self.warm).into_iter();
+        warm.flat_map(|(bytes, runs)| runs.into_iter().map(move |run| (run, bytes))).collect()
     }
 
     /// Maps a region that has room for a run, and tells the free run that it is.

@@ -359,3 +359,28 @@ fn reserve_is_replenished_from_slabs_that_went_back() {
     assert_eq!(free_slabs(&pool).0, LOW_RESERVE_SLABS);
     assert_eq!(pool.inner.state.lock().regions.len(), 2, "no more is mapped");
 }
+
+#[test]
+fn buffers_keep_their_pages_until_the_pool_shrinks() {
+    let pool = BlockPool::for_buffers(256 << 10);
+    let part = |byte: u8| {
+        let mut part = NewPart::of_length(&pool, 100_000).unwrap();
+        part.bytes_mut().fill(byte);
+        part.finish()
+    };
+    let bytes = part(1).memory_bytes() as u64;
+    assert_eq!((pool.in_use_bytes(), pool.reserved_bytes()), (0, bytes), "it stays warm");
+    let parts: Vec<Part> = (1..=4).map(part).collect();
+    assert_eq!((pool.in_use_bytes(), pool.reserved_bytes()), (4 * bytes, 4 * bytes));
+    for (part, byte) in parts.iter().zip(1..) {
+        assert!(part.iter().all(|found| *found == byte), "each has its own bytes");
+    }
+    drop(parts);
+    assert_eq!((pool.in_use_bytes(), pool.reserved_bytes()), (0, 2 * bytes), "no more than is asked for");
+    let other = NewPart::of_length(&pool, 200_000).unwrap();
+    assert!(pool.reserved_bytes() > 2 * bytes, "of another length there was none");
+    drop(other);
+    pool.shrink();
+    assert_eq!(pool.reserved_bytes(), 0);
+    assert_all_is_back(&pool);
+}

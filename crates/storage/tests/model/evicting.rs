@@ -27,7 +27,7 @@ impl Shelf for Boxes {
         Ok(())
     }
 
-    fn will_read(&self, _: ColumnId) {}
+    fn will_read(&self, _: &mut dyn Iterator<Item = ColumnId>) {}
 }
 
 fn put_away(chunk: &ColdChunk) -> Result<EvictedChunk, OutOfMemory> {
