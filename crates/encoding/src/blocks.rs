@@ -9,8 +9,44 @@
 
 /// Values of a block.
 const BLOCK: usize = 16;
+/// Rows of a run, in the mean, from which on it is long.
+const LONG: usize = 100;
+
+/// Appends each value as often as its run is long; `lasts` are the last rows of the runs, which ascend.
+///
+/// Where a run begins is known without the one before, so several are written at a time. The vector is filled before,
+/// because there must be something; that costs less than to copy the blocks.
+pub(crate) fn repeat_all<T: Copy>(values: &[T], lasts: &[[u8; 2]], out: &mut Vec<T>) {
+    let (Some(any), Some(last)) = (values.first(), lasts.last()) else { return };
+    let (before, rows) = (out.len(), usize::from(u16::from_le_bytes(*last)) + 1);
+    if values.len() * LONG < rows {
+        return repeat_long(values, lasts, out);
+    }
+    out.resize(before + rows, *any);
+    let out = &mut out[before..];
+    let mut from = 0;
+    for (value, last) in values.iter().zip(lasts) {
+        let end = usize::from(u16::from_le_bytes(*last)) + 1;
+        match out[from..].first_chunk_mut::<BLOCK>() {
+            Some(block) if end - from <= BLOCK => *block = [*value; BLOCK],
+            _ => out[from..end].fill(*value),
+        }
+        from = end;
+    }
+}
+
 /// Values after which the buffer is emptied.
 const FULL: usize = 1008;
+
+/// As [`repeat_all`], where runs are so long that each is a loop.
+fn repeat_long<T: Copy>(values: &[T], lasts: &[[u8; 2]], out: &mut Vec<T>) {
+    let mut from = 0;
+    for (value, last) in values.iter().zip(lasts) {
+        let end = usize::from(u16::from_le_bytes(*last)) + 1;
+        out.extend(std::iter::repeat_n(*value, end - from));
+        from = end;
+    }
+}
 
 /// What is appended to a vector, but has not been.
 pub(crate) struct Blocks<'o, T> {
@@ -73,5 +109,22 @@ mod tests {
         }
         blocks.finish();
         assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn all_runs_of_every_length_follow_each_other() {
+        for longest in [1, 2, 15, 16, 17, 40, 3000] {
+            let (mut expected, mut lasts, mut values) = (vec![7_u64], Vec::new(), Vec::new());
+            for run in 0..200 {
+                let times = (run as usize * 7919 % longest + 1).min(30_000 - expected.len().min(29_999));
+                expected.extend(std::iter::repeat_n(run, times));
+                values.push(run);
+                lasts.push((expected.len() as u16 - 2).to_le_bytes());
+            }
+            let mut out = vec![7];
+            repeat_all(&values, &lasts, &mut out);
+            assert_eq!(out, expected);
+        }
+        repeat_all(&[], &[], &mut vec![1]);
     }
 }

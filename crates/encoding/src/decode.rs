@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use crate::bits;
-use crate::blocks::Blocks;
+use crate::blocks::{self, Blocks};
 use crate::column::Column;
 use crate::layers::{Nulls, Store, null_words, ranges, wrong_kind};
 use crate::numbers::{Code, Number, Width, with_width};
@@ -373,20 +373,14 @@ impl<S: Section> Column<S> {
         if count == 0 {
             return;
         }
-        out.reserve(count);
-        let mut blocks = Blocks::new(reader.at(0), out);
         if let Selection::All = selection {
             let mut values = Vec::with_capacity(runs.list().len());
             reader.append(0..runs.list().len(), &mut values);
-            let mut from = 0;
-            for (value, last) in values.into_iter().zip(runs.list()) {
-                let end = usize::from(u16::from_le_bytes(*last)) + 1;
-                blocks.repeat(value, end - from);
-                from = end;
-            }
-        } else {
-            self.for_each_run_of(selection, |run, times| blocks.repeat(reader.at(run), times));
+            return blocks::repeat_all(&values, runs.list(), out);
         }
+        out.reserve(count);
+        let mut blocks = Blocks::new(reader.at(0), out);
+        self.for_each_run_of(selection, |run, times| blocks.repeat(reader.at(run), times));
         blocks.finish();
     }
 
