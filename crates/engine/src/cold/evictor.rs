@@ -38,7 +38,7 @@ use albireo_storage::{ColdChunk, EvictedChunk};
 use parking_lot::{Condvar, Mutex};
 
 use super::How;
-use super::freezer::Returning;
+use super::freezer::{Due, Returning};
 use super::shelf::Shelves;
 use crate::durability::Home;
 use crate::errors::no_thread;
@@ -272,27 +272,34 @@ impl Database {
     fn free_once(&self, wanted: u64) -> u64 {
         let now = self.note_time();
         let before = |ticks: u32| move |chunk: &ColdChunk| chunk.read_at().saturating_add(ticks) <= now;
+        // To find what is due meets all executors, so it is found once, and not before it is asked for.
+        let mut due = None;
         let mut freed = self.evict_bytes(wanted, before(IDLE));
-        freed += self.freeze_bytes(Returning::Few, wanted.saturating_sub(freed));
+        freed += self.freeze_bytes(&mut due, Returning::Few, wanted.saturating_sub(freed));
         freed += self.evict_bytes(wanted.saturating_sub(freed), before(SETTLED));
-        freed += self.freeze_bytes(Returning::Seldom, wanted.saturating_sub(freed));
+        freed += self.freeze_bytes(&mut due, Returning::Seldom, wanted.saturating_sub(freed));
         freed += self.evict_bytes(wanted.saturating_sub(freed), before(RECENT));
-        freed += self.freeze_bytes(Returning::Any, wanted.saturating_sub(freed));
+        freed += self.freeze_bytes(&mut due, Returning::Any, wanted.saturating_sub(freed));
         freed + self.evict_bytes(wanted.saturating_sub(freed), |_| true)
     }
 
     /// Freezes what is not written, so that some bytes become free, and tells how many did.
-    fn freeze_bytes(&self, who: Returning, wanted: u64) -> u64 {
+    fn freeze_bytes(&self, due: &mut Option<Vec<Due>>, who: Returning, wanted: u64) -> u64 {
         let Some(shelves) = self.inner.evicting.shelves.get().filter(|_| wanted > 0) else { return 0 };
+        if due.is_none() {
+            // Without memory for a snapshot, it is not known.
+            *due = self.due_at_once().ok();
+        }
+        let due = due.as_deref().unwrap_or_default();
         let mut freed = 0;
-        let done = self.freeze_at_once(who, How::AtOnce, |bytes| {
+        let done = self.freeze_at_once(due, who, How::AtOnce, |bytes| {
             freed = bytes;
             freed >= wanted
         });
         if done.is_err() && freed == 0 {
             // There is no memory for what is smaller: it goes through other memory. What cannot be done leaves rows as
             // they are.
-            let _ = self.freeze_at_once(who, How::ToLeave(shelves.buffer()), |_| {
+            let _ = self.freeze_at_once(due, who, How::ToLeave(shelves.buffer()), |_| {
                 freed += self.evict_bytes(u64::MAX, |chunk| chunk.read_at() == 0);
                 freed >= wanted
             });

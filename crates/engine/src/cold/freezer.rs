@@ -285,7 +285,7 @@ struct Cold {
 }
 
 /// What is to be done with chunks of a table.
-struct Due {
+pub(super) struct Due {
     table: TableHandle,
     /// Nobody has written these for long enough.
     cold: BTreeMap<ChunkPlace, Cold>,
@@ -321,17 +321,23 @@ impl Database {
         Ok(report)
     }
 
-    /// Freezes what nobody has written for a moment, because memory is short: first what is written again least. Tells
-    /// `enough` after each few chunks by how many bytes less they take all in all, until that says that it is enough.
+    /// What nobody has written for a moment, because memory is short. Chunks of which no row lives are emptied.
+    pub(super) fn due_at_once(&self) -> Result<Vec<Due>, SqlError> {
+        let due = self.due_chunks(Some(AT_ONCE))?;
+        self.empty_due(&due, |live| live == 0, &mut FreezeReport::default())?;
+        Ok(due)
+    }
+
+    /// Freezes those of them that are hot still, first what is written again least. Tells `enough` after
+    /// each few chunks by how many bytes less they take all in all, until that says that it is enough.
     pub(super) fn freeze_at_once(
         &self,
+        due: &[Due],
         who: Returning,
         how: How<'_>,
         mut enough: impl FnMut(u64) -> bool,
     ) -> Result<(), SqlError> {
         let mut report = FreezeReport::default();
-        let due = self.due_chunks(Some(AT_ONCE))?;
-        self.empty_due(&due, |live| live == 0, &mut report)?;
         let of_table =
             |due: &Due| due.cold.iter().map(|(place, cold)| (*cold, due.table, *place)).collect::<Vec<_>>();
         let mut cold: Vec<(Cold, TableHandle, ChunkPlace)> = due.iter().flat_map(of_table).collect();

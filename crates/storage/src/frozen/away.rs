@@ -300,7 +300,9 @@ impl FrozenChunk {
     pub(crate) fn will_read(&self, columns: ColumnSet) {
         let Some(away) = &self.residence.away else { return };
         away.shelf.will_read(
-            &mut self.columns().filter(|column| columns.has(*column) && self.residence.get(*column).is_none()),
+            &mut self
+                .columns()
+                .filter(|column| columns.has(*column) && self.residence.get(*column).is_none()),
         );
     }
 
