@@ -167,9 +167,9 @@ fn all_rows_are_kept_without_a_mask() {
     groups.keep(None);
     let sums = column.sum_by(&groups).expect("they fit");
     assert_eq!(groups.groups(), 7);
-    for group in 0..7 {
+    for (group, sum) in sums.iter().enumerate() {
         let value = groups.key(group)[0].expect("no NULL");
-        assert_eq!(sums[group].sum, i128::from(value) * i128::from(groups.count(group)));
+        assert_eq!(sum.sum, i128::from(value) * i128::from(groups.count(group)));
     }
 }
 

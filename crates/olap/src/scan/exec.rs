@@ -648,6 +648,17 @@ impl ScanStream {
             let passed = other.mask(chunk)?;
             mask = Some(mask.map_or_else(|| passed.clone(), |m| &m & &passed));
         }
+        self.deliver((i, chunk), mask, kept)
+    }
+
+    /// The rows of `mask` of a chunk; they are kept if there is a reader for that.
+    fn deliver(
+        &mut self,
+        (i, chunk): (usize, &dyn ChunkData),
+        mask: Option<BooleanBuffer>,
+        kept: Option<Arc<KeptReader>>,
+    ) -> Result<ChunkRows> {
+        let spec = Arc::clone(&self.spec);
         let selected = mask.as_ref().map_or(chunk.slots(), BooleanBuffer::count_set_bits);
         if let Some(adding) = self.adding.as_mut().filter(|_| kept.is_none() || !KeptReader::keeps(selected))
             && let Some(sums) = adding.add(chunk, mask.as_ref(), selected)
