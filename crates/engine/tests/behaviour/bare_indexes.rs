@@ -38,6 +38,8 @@ impl Pair {
     /// Both do the same, and both fail in the same way.
     fn run(&self, sql: &str) {
         let [keyed, bare] = self.0.each_ref().map(|db| match db.execute(sql) {
+            // How many chunks are frozen: where everything is again and again, not at the same statements of both.
+            Ok(_) if sql.starts_with("CALL albireo.freeze") => String::new(),
             Ok(outcomes) => format!("{outcomes:?}"),
             // Of many rows that may not be, any is named.
             Err(error) => format!("{} {}", error.state(), error.message()),

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use albireo::{Abort, Argument, Config, Database, Outcome, Procedure, Route, SqlState, Transaction, Value};
 use parking_lot::Mutex;
 
-use crate::support::{ask, fails, is_well, run, small, state};
+use crate::support::{ask, fails, is_well, rows_stay, run, small, state};
 
 fn bank(partitions: u16) -> Database {
     let db = Database::in_memory(Config { partitions, ..small() }).unwrap();
@@ -87,6 +87,9 @@ impl Procedure for Busy {
 
 #[test]
 fn call_needs_no_partition_but_that_of_its_argument() {
+    if !rows_stay() {
+        return;
+    }
     let db = bank(3);
     let ((has_begun, begun), (end, may_end)) = (channel(), channel());
     let busy = db.register_procedure(Busy { has_begun, may_end: Mutex::new(may_end) });

@@ -7,7 +7,7 @@ use albireo::{ArchiveInspector, Config, Database, FreezeSchedule};
 use albireo_env::{Clock, CrashDisk, Disk, Env, SimulatedClock};
 
 use crate::recovery::{config, env_of};
-use crate::support::{ask, database, fails, run, show, small, state};
+use crate::support::{ask, database, fails, rows_stay, run, show, small, state};
 
 /// Rows of a chunk and some more.
 const ROWS: u32 = 20_000;
@@ -244,6 +244,9 @@ fn files_of(disk: &CrashDisk, archive: u32) -> Vec<(String, usize)> {
 
 #[test]
 fn frozen_chunks_are_loaded_as_they_are_and_written_once() {
+    if !rows_stay() {
+        return;
+    }
     let frozen_of = |files: &[(String, usize)]| files.iter().filter(|file| file.0.contains("frozen")).count();
     for partitions in [1, 2] {
         let disk = CrashDisk::new(1);
@@ -341,6 +344,9 @@ fn frozen_after(after: Duration) -> (Database, SimulatedClock) {
 
 #[test]
 fn what_nobody_writes_is_frozen_by_itself() {
+    if !rows_stay() {
+        return;
+    }
     let minute = Duration::from_secs(60);
     let (db, hand) = frozen_after(minute);
     run(&db, "CREATE TABLE big (a INTEGER PRIMARY KEY, b INTEGER NOT NULL); CREATE TABLE little (a INTEGER)");
@@ -379,6 +385,9 @@ fn what_nobody_writes_is_frozen_by_itself() {
 
 #[test]
 fn what_transactions_read_often_is_not_frozen_for_its_age() {
+    if !rows_stay() {
+        return;
+    }
     let (minute, moment) = (Duration::from_secs(60), Duration::from_millis(100));
     for observe_reads in [true, false] {
         let (clock, hand) = Clock::simulated();
@@ -421,6 +430,9 @@ fn what_transactions_read_often_is_not_frozen_for_its_age() {
 
 #[test]
 fn table_says_itself_when_its_rows_are_frozen() {
+    if !rows_stay() {
+        return;
+    }
     let minute = Duration::from_secs(60);
     let (db, hand) = frozen_after(minute);
     run(&db, "CREATE TABLE auto (a INTEGER); CREATE TABLE never (a INTEGER) WITH (freeze = off)");
@@ -503,6 +515,9 @@ fn texts_that_are_too_long_together_stay_as_they_are() {
 
 #[test]
 fn what_is_left_of_chunks_of_holes_moves_and_they_are_filled_again() {
+    if !rows_stay() {
+        return;
+    }
     let minute = Duration::from_secs(60);
     let (db, hand) = frozen_after(minute);
     run(&db, "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT, c INTEGER)");

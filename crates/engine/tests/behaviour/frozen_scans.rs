@@ -5,7 +5,7 @@
 use albireo::Database;
 use albireo_testing::Random;
 
-use crate::support::{ask, database, run};
+use crate::support::{ask, database, rows_stay, run};
 
 /// Rows of a chunk and some more.
 const ROWS: i64 = 20_000;
@@ -237,6 +237,9 @@ fn added(db: &Database, query: &str) -> String {
 
 #[test]
 fn sums_of_frozen_rows_are_added_up_on_codes() {
+    if !rows_stay() {
+        return;
+    }
     let db = filled();
     let all = "SELECT sum(n), count(*) FROM t";
     let few = "SELECT s, sum(b), avg(n), count(*) FROM t WHERE id > 5000 GROUP BY s";

@@ -13,6 +13,19 @@ pub(crate) fn database() -> Database {
     Database::in_memory(small()).unwrap()
 }
 
+/// Whether rows stay where a test has put them; not where everything is frozen, or evicted too, again and again
+/// (`ALBIREO_FREEZE=all`, `ALBIREO_EVICT=all`). For tests that count chunks, their files or their bytes, or
+/// hold a partition, so that nothing can be frozen.
+pub(crate) fn rows_stay() -> bool {
+    let asked = ["ALBIREO_FREEZE", "ALBIREO_EVICT"]
+        .iter()
+        .any(|name| std::env::var(name).is_ok_and(|all| all == "all"));
+    if asked {
+        println!("skipped: freezing everything changes what it counts");
+    }
+    !asked
+}
+
 /// A database whose files are those of `disk`.
 pub(crate) fn database_on(disk: impl Disk + 'static, config: Config) -> Database {
     Database::with_env(config, Env { disk: Arc::new(disk), ..Env::real() }).unwrap()
