@@ -41,11 +41,11 @@ impl Database {
     fn freeze_everything(&self) {
         static ASKED: OnceLock<bool> = OnceLock::new();
         static EVICTS_TOO: OnceLock<bool> = OnceLock::new();
-        static STATEMENTS: AtomicU32 = AtomicU32::new(0);
         let asks = |variable: &str| std::env::var(variable).is_ok_and(|value| value == "all");
         let evicts = *EVICTS_TOO.get_or_init(|| asks(EVICTS));
         let asked = *ASKED.get_or_init(|| evicts || asks(VARIABLE));
-        if !asked || !STATEMENTS.fetch_add(1, Ordering::Relaxed).is_multiple_of(EVERY) {
+        let statements = &self.inner.freezing.statements;
+        if !asked || !statements.fetch_add(1, Ordering::Relaxed).is_multiple_of(EVERY) {
             return;
         }
         for def in self.catalog().tables() {

@@ -25,6 +25,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use albireo_base::{Epoch, PartitionId, SqlError, SqlState, TableId};
@@ -108,12 +109,15 @@ pub(crate) struct Freezing {
     is_closing: Mutex<bool>,
     /// Told when the database closes.
     ends: Condvar,
+    /// Statements that were run, where everything is frozen again and again.
+    pub(super) statements: AtomicU32,
 }
 
 impl Freezing {
     pub(crate) fn new(schedule: FreezeSchedule) -> Self {
         let (seen, habits, is_closing) = (Mutex::default(), Mutex::default(), Mutex::new(false));
-        Self { schedule, seen, habits, is_closing, ends: Condvar::new() }
+        let statements = AtomicU32::new(0);
+        Self { schedule, seen, habits, is_closing, ends: Condvar::new(), statements }
     }
 
     pub(crate) fn close(&self) {
