@@ -9,6 +9,8 @@
 
 /// Values of a block.
 const BLOCK: usize = 16;
+/// Values after which the buffer is emptied.
+const FULL: usize = 1008;
 /// Rows of a run, in the mean, from which on it is long.
 const LONG: usize = 100;
 
@@ -34,9 +36,6 @@ pub(crate) fn repeat_all<T: Copy>(values: &[T], lasts: &[[u8; 2]], out: &mut Vec
         from = end;
     }
 }
-
-/// Values after which the buffer is emptied.
-const FULL: usize = 1008;
 
 /// As [`repeat_all`], where runs are so long that each is a loop.
 fn repeat_long<T: Copy>(values: &[T], lasts: &[[u8; 2]], out: &mut Vec<T>) {

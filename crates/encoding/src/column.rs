@@ -24,6 +24,17 @@ pub struct Summary {
     pub sum: Option<i128>,
 }
 
+impl Summary {
+    /// The least and the greatest value; `None` if there is no value, or they are no integers.
+    #[inline]
+    pub fn integers(&self) -> Option<(i64, i64)> {
+        match (&self.least, &self.greatest) {
+            (Some(Scalar::Integer(least)), Some(Scalar::Integer(greatest))) => Some((*least, *greatest)),
+            _ => None,
+        }
+    }
+}
+
 /// One column of up to 65,536 rows, encoded. Nobody writes it.
 ///
 /// - C-1 The value of each row that was alive and not NULL when it was encoded comes back bit for bit. At other rows

@@ -15,7 +15,6 @@ use crate::column::Column;
 use crate::decode::Selection;
 use crate::layers::{Nulls, Store, integer, wrong_kind};
 use crate::numbers::{Code, Key, with_width};
-use crate::scalar::Scalar;
 use crate::section::Section;
 use crate::views::Sum;
 
@@ -168,11 +167,8 @@ impl<S: Section> Column<S> {
         if !self.kind.is_integer() {
             wrong_kind("integers")
         }
-        let (least, greatest) = match (&self.summary.least, &self.summary.greatest) {
-            (Some(Scalar::Integer(least)), Some(Scalar::Integer(greatest))) => (*least, *greatest),
-            // No row lives that is not NULL.
-            _ => (0, -1),
-        };
+        // Nothing lies between them if no row lives that is not NULL.
+        let (least, greatest) = self.summary.integers().unwrap_or((0, -1));
         let entries = self.codes.as_ref().filter(|_| self.runs.is_none());
         let mut values: Vec<Option<i64>> = match entries {
             Some(codes) if codes.entries as usize > most => return None,
@@ -187,10 +183,7 @@ impl<S: Section> Column<S> {
         let count = values.len() as u8;
         to.clear();
         match (&self.store, entries) {
-            (_, Some(codes)) => match codes.section.bytes() {
-                bytes if bytes.len() == self.rows() => to.extend_from_slice(bytes),
-                bytes => to.extend(bytes.as_chunks().0.iter().map(|code| u16::from_le_bytes(*code) as u8)),
-            },
+            (_, Some(_)) => self.codes_to(&Selection::All, to),
             (Store::Constant(_), _) => to.resize(self.rows(), 0),
             (Store::Integers { base, width, codes }, None) if self.runs.is_none() => {
                 let shift = least.wrapping_sub(*base) as u64;
@@ -222,8 +215,7 @@ impl<S: Section> Column<S> {
         Some(values)
     }
 
-    /// Adds up the integers that are not NULL by group, and counts them; `None`: their sums may not fit 64 bits, or most
-    /// of them would have to be decoded to be read once.
+    /// Adds up the integers that are not NULL by group, and counts them; `None`: their sums may not fit 64 bits.
     ///
     /// # Panics
     /// The column has another number of rows, no integers, or groups were not counted.
@@ -257,10 +249,7 @@ impl<S: Section> Column<S> {
 
     /// What is to be added for each value, and the sums of the rest by group.
     fn totals_by(&self, of_row: &[u8], groups: usize) -> Option<(i128, Vec<i128>)> {
-        let (least, greatest) = match (&self.summary.least, &self.summary.greatest) {
-            (Some(Scalar::Integer(least)), Some(Scalar::Integer(greatest))) => (*least, *greatest),
-            _ => return Some((0, vec![0; groups])),
-        };
+        let Some((least, greatest)) = self.summary.integers() else { return Some((0, vec![0; groups])) };
         // Rows that were dead may be outside of the bounds, but they are of no group.
         let rows = self.rows() as u128;
         match &self.store {

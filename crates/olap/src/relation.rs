@@ -154,8 +154,7 @@ pub trait EncodedColumn {
     /// # Panics
     /// They are not integers of up to 64 bits.
     fn split(&self, groups: &mut Groups) -> bool;
-    /// Adds up the integers that are not NULL by group. `None`: it is no faster than decoding them, or sums may be too
-    /// large.
+    /// Adds up the integers that are not NULL by group. `None`: sums may be too large.
     ///
     /// # Panics
     /// They are not integers of up to 64 bits.

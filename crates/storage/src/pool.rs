@@ -102,10 +102,10 @@ struct Inner {
     wanted: Condvar,
     stop: AtomicBool,
     limit_bytes: u64,
-    /// What runs may take that nobody has and that keep their pages.
-    warm_run_bytes: u64,
     /// The part of it that is kept for deletions and recovery.
     kept_bytes: u64,
+    /// What runs may take that nobody has and that keep their pages.
+    warm_run_bytes: u64,
     /// While positive, all allocations may use that.
     opened: AtomicU64,
     /// While positive, allocations may pass the limit: an abort must not fail for memory.
@@ -193,8 +193,8 @@ impl BlockPool {
                 wanted: Condvar::new(),
                 stop: AtomicBool::new(false),
                 limit_bytes,
-                warm_run_bytes,
                 kept_bytes,
+                warm_run_bytes,
                 opened: AtomicU64::new(0),
                 emergency: AtomicU64::new(0),
                 in_use_bytes: AtomicU64::new(0),

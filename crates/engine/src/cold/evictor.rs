@@ -21,7 +21,7 @@
 //! short: between two rounds, transactions have not read again what they read all the time.
 //!
 //! TPC-C at four times the limit, its rows of 3,000 MB, had 57 and 81 % of its throughput in memory while what is only read,
-//! as ITEM is, was frozen as soon as memory was short, and has 73 to 92 % since that stays.
+//! as ITEM is, was frozen as soon as memory was short, and has 68 to 92 % since that stays.
 //!
 //! Paper: DeBrabant and others, *Anti-Caching*, VLDB 2013, has a list of tuples by when they were read last, of which only
 //! some transactions take note; this is of chunks, and a number for each.

@@ -332,8 +332,8 @@ impl Database {
         Ok(due)
     }
 
-    /// Freezes those of them that are hot still, first what is written again least. Tells `enough` after
-    /// each few chunks by how many bytes less they take all in all, until that says that it is enough.
+    /// Freezes what of `due` is hot still, first what is written again least. Tells `enough` after each few chunks by how many
+    /// bytes less they take all in all, until that says that it is enough.
     pub(super) fn freeze_at_once(
         &self,
         due: &[Due],

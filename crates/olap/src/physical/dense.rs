@@ -160,7 +160,7 @@ impl ExecutionPlan for DenseAggregate {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let input = match (&self.spec.in_scan, scan_of(&self.input)) {
-            (Some(in_scan), Some(scan)) => Input::Parts(scan.parts(partition, Arc::clone(&in_scan.wanted))),
+            (Some(in_scan), Some(scan)) => Input::Parts(scan.parts(partition, &in_scan.wanted)),
             _ => Input::Batches(self.input.execute(partition, Arc::clone(&context))?),
         };
         let reservation = MemoryConsumer::new("ArrayAggregateExec").register(context.memory_pool());

@@ -27,7 +27,7 @@ use crate::scan::zones::has_zones;
 /// What the scan is to do, and how its sums answer each function.
 #[derive(Clone, Debug)]
 pub(super) struct InScan {
-    pub(super) wanted: Arc<Wanted>,
+    pub(super) wanted: Wanted,
     answers: Vec<Answer>,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn scan_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&ScanExec> {
 /// What the scan below an aggregation can do of it: it groups by columns, and all functions are counts and exact sums of
 /// columns without a filter. `None`: nothing.
 pub(super) fn of(aggregate: &AggregateExec) -> Option<InScan> {
-    let scan = scan_of(aggregate.input()).filter(|scan| scan.fetch().is_none() && scan.is_encoded())?;
+    let scan = scan_of(aggregate.input()).filter(|scan| scan.fetch().is_none())?;
     let schema = scan.schema();
     let group = |(expr, _): &(Arc<dyn PhysicalExpr>, String)| {
         column(expr).filter(|index| Pack::takes(schema.field(*index).data_type()))
@@ -89,7 +89,8 @@ pub(super) fn of(aggregate: &AggregateExec) -> Option<InScan> {
         }
     };
     let answers = functions.map(answer).collect::<Option<_>>()?;
-    Some(InScan { wanted: Arc::new(wanted), answers })
+    // This looks at each chunk, so it comes last.
+    scan.is_encoded().then_some(InScan { wanted, answers })
 }
 
 fn column(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {

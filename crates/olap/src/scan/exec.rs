@@ -194,7 +194,7 @@ impl ScanExec {
     }
 
     /// The share of a partition, of which what is wanted is added up by the scan where it can.
-    pub(crate) fn parts(&self, partition: usize, wanted: Arc<Wanted>) -> Parts {
+    pub(crate) fn parts(&self, partition: usize, wanted: &Wanted) -> Parts {
         let mut stream = ScanStream::new(self, partition);
         stream.adding = Some(Adding::new(wanted, &self.spec.projection));
         Parts(stream)

@@ -8,8 +8,6 @@
 //! Q1 of CH-benCHmark took 6 ns a row where frozen rows were decoded, batched and grouped. Paper: Moerkotte, *Small
 //! Materialized Aggregates*, VLDB 1998; Funke, Kemper and Neumann, PVLDB 5(11), 2012, §3.
 
-use std::sync::Arc;
-
 use albireo_base::ColumnId;
 use albireo_encoding::{Groups, Sum};
 use arrow::array::RecordBatch;
@@ -74,8 +72,7 @@ impl Parts {
 /// Adds up chunk by chunk.
 #[derive(Debug)]
 pub(super) struct Adding {
-    wanted: Arc<Wanted>,
-    /// Columns of the relation.
+    /// As in [`Wanted`], but columns of the relation.
     groups: Vec<ColumnId>,
     sums: Vec<ColumnId>,
     /// Kept for its memory.
@@ -83,14 +80,14 @@ pub(super) struct Adding {
 }
 
 impl Adding {
-    pub(super) fn new(wanted: Arc<Wanted>, projection: &[ColumnId]) -> Self {
+    pub(super) fn new(wanted: &Wanted, projection: &[ColumnId]) -> Self {
         let of = |columns: &[usize]| columns.iter().map(|&index| projection[index]).collect();
-        Self { groups: of(&wanted.groups), sums: of(&wanted.sums), wanted, numbers: Groups::default() }
+        Self { groups: of(&wanted.groups), sums: of(&wanted.sums), numbers: Groups::default() }
     }
 
     /// What all live rows of a chunk come to, so many, without reading them. `None`: it is not known.
     pub(super) fn known(&self, chunk: &dyn ChunkData, live: usize) -> Option<ChunkSums> {
-        if !self.wanted.groups.is_empty() {
+        if !self.groups.is_empty() {
             return None;
         }
         let sum = |column: &ColumnId| {

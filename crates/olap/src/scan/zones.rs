@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, TableId};
-use albireo_encoding::{Scalar, Summary};
+use albireo_encoding::Summary;
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
 use arrow::compute;
@@ -64,10 +64,7 @@ fn compute_zone(chunk: &dyn ChunkData, column: ColumnId, ty: &DataType) -> Optio
 
 /// What an encoded column knows of its values is of those that live, and dead ones do not come back.
 fn zone_of_summary(summary: &Summary) -> Zone {
-    let range = match (&summary.least, &summary.greatest) {
-        (Some(Scalar::Integer(min)), Some(Scalar::Integer(max))) => Some((*min, *max)),
-        _ => None,
-    };
+    let range = summary.integers();
     debug_assert_eq!(range.is_some(), summary.count > 0, "values of types with zones are integers");
     Zone { range, nulls: summary.nulls as usize }
 }
