@@ -2,6 +2,7 @@
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
+use std::borrow::Borrow;
 
 /// The longest duration told apart: an hour. Longer ones count as this one.
 const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -65,6 +66,18 @@ impl Durations {
             p999: at(0.999),
             max: round(self.0.max() as f64 / unit_ns as f64),
         })
+    }
+}
+
+/// The middle one; of an even number the mean of the middle two, of none NaN.
+pub(crate) fn median(all: impl IntoIterator<Item: Borrow<f64>>) -> f64 {
+    let mut sorted: Vec<f64> = all.into_iter().map(|one| *one.borrow()).collect();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => f64::NAN,
+        count if count % 2 == 0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
+        _ => sorted[middle],
     }
 }
 

@@ -114,6 +114,9 @@ pub struct StallArgs {
     /// Run only statements whose names contain this
     #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
     pub only: String,
+    /// How often all of it is run, each time on a new table; the JSON shows medians
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub turns: u32,
     /// Number of partitions over which the rows are spread
     #[arg(long, default_value_t = 1, value_name = "P", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub partitions: u16,

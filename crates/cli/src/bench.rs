@@ -124,6 +124,7 @@ fn run_stall(args: &StallArgs, env: &Env, interrupt: &Interrupt) -> u8 {
         partitions: args.partitions,
         alone: Duration::from_millis(args.milliseconds.into()),
         only: args.only.clone(),
+        turns: args.turns,
         directory: std::env::temp_dir(),
         database: args.memory.config(),
     };

@@ -4,7 +4,6 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use albireo_base::{ColumnId, SqlError, SqlType, TableId, Value};
 use albireo_encoding::{Groups, Selection, Sum, Summary, Test};
@@ -68,7 +67,7 @@ impl fmt::Debug for StorageSnapshot {
 
 impl Snapshot for StorageSnapshot {
     fn relation(&self, id: TableId) -> Option<Arc<dyn RelationData>> {
-        self.0.table(id).map(|view| Arc::new(StorageTable::new(view)) as Arc<dyn RelationData>)
+        self.0.table(id).map(|view| Arc::new(StorageTable(view)) as Arc<dyn RelationData>)
     }
 
     fn is_cancelled(&self) -> bool {
@@ -85,66 +84,41 @@ pub(crate) fn scope_of(queries: &[Arc<Prepared>]) -> SnapshotScope {
     SnapshotScope::Tables(tables.into_iter().map(|(id, columns)| (id, ColumnSet::of(columns))).collect())
 }
 
-struct StorageTable {
-    view: TableView,
-    /// The first chunk that the system was not told of yet.
-    ahead: AtomicUsize,
-}
-
-impl StorageTable {
-    fn new(view: TableView) -> Self {
-        Self { view, ahead: AtomicUsize::new(0) }
-    }
-
-    /// Tells the system, of columns that are about to be read of chunk `index`, that those of the next chunks will be:
-    /// of each chunk once, if chunks are read in about their order.
-    fn read_ahead(&self, index: usize, columns: ColumnSet) {
-        let until = (index + 1 + READ_AHEAD).min(self.view.chunk_count());
-        let told = self.ahead.fetch_max(until, Ordering::Relaxed);
-        // Far behind, somebody reads once more.
-        let first = if told > until + READ_AHEAD { until - 1 } else { told.max(index + 1) };
-        (first..until).for_each(|chunk| self.view.chunk(chunk).will_fetch(columns));
-    }
-}
+struct StorageTable(TableView);
 
 impl fmt::Debug for StorageTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StorageTable({} rows)", self.view.row_count())
+        write!(f, "StorageTable({} rows)", self.0.row_count())
     }
 }
 
 impl RelationData for StorageTable {
     fn row_count(&self) -> u64 {
-        self.view.row_count()
+        self.0.row_count()
     }
 
     fn chunk_count(&self) -> usize {
-        self.view.chunk_count()
+        self.0.chunk_count()
     }
 
     fn covers(&self, column: ColumnId) -> bool {
-        self.view.covers(column)
+        self.0.covers(column)
     }
 
     fn chunk(&self, i: usize) -> Box<dyn ChunkData + '_> {
-        Box::new(StorageChunk::new(self, i))
+        Box::new(StorageChunk::new(self.0.chunk(i)))
     }
 }
 
-/// Chunks of which the system is told while one is read, so that it fetches them meanwhile.
-const READ_AHEAD: usize = 32;
-
 /// A chunk, and what was fetched of it if it is evicted.
 struct StorageChunk<'a> {
-    table: &'a StorageTable,
-    index: usize,
     view: ChunkView<'a>,
     fetched: OnceCell<FetchedChunk>,
 }
 
 impl<'a> StorageChunk<'a> {
-    fn new(table: &'a StorageTable, index: usize) -> Self {
-        Self { table, index, view: table.view.chunk(index), fetched: OnceCell::new() }
+    fn new(view: ChunkView<'a>) -> Self {
+        Self { view, fetched: OnceCell::new() }
     }
 
     /// The chunk as it can be read.
@@ -184,7 +158,6 @@ impl ChunkData for StorageChunk<'_> {
 
     fn fetch(&self, columns: &BTreeSet<ColumnId>) -> Result<(), SqlError> {
         let columns = ColumnSet::of(columns.iter().copied());
-        self.table.read_ahead(self.index, columns);
         if let Some(fetched) = self.view.fetch(columns)? {
             let _ = self.fetched.set(fetched);
         }
@@ -347,10 +320,10 @@ impl Snapshot for AddressedSnapshot {
     fn relation(&self, id: TableId) -> Option<Arc<dyn RelationData>> {
         let view = self.0.table(TableId(id.0 & !ADDRESSED))?;
         Some(match id.0 & ADDRESSED {
-            0 => Arc::new(StorageTable::new(view)),
+            0 => Arc::new(StorageTable(view)),
             _ => Arc::new(AddressedTable {
                 columns: view.arrow_schema().fields().len(),
-                table: StorageTable::new(view),
+                table: StorageTable(view),
             }),
         })
     }
@@ -385,7 +358,7 @@ impl RelationData for AddressedTable {
     }
 
     fn chunk(&self, i: usize) -> Box<dyn ChunkData + '_> {
-        Box::new(AddressedChunk { chunk: StorageChunk::new(&self.table, i), columns: self.columns })
+        Box::new(AddressedChunk { chunk: StorageChunk::new(self.table.0.chunk(i)), columns: self.columns })
     }
 }
 

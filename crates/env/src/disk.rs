@@ -53,6 +53,10 @@ pub trait ReadFile: Read + Seek + Send + Sync + fmt::Debug {
 
     /// Tells the system that these bytes are read soon, so that it fetches them meanwhile.
     fn will_read(&self, offset: u64, bytes: u64);
+
+    /// Tells the system that the file is mostly read on and on, so that it fetches much ahead. It does that in larger
+    /// pieces than what is asked for by [`ReadFile::will_read`].
+    fn reads_on(&self) {}
 }
 
 /// A file open for writing. Unbuffered: wrap it in [`io::BufWriter`].
@@ -84,6 +88,10 @@ pub trait PlacedFile: Send + Sync + fmt::Debug {
     /// # Errors
     /// The operating system's.
     fn set_len(&self, bytes: u64) -> io::Result<()>;
+
+    /// Gives the room of some bytes back to the file system, if it takes it: whatever is read there afterwards. The file
+    /// stays as long as it is.
+    fn discard(&self, _offset: u64, _bytes: u64) {}
 
     /// Returns when everything written, and the length, is on stable storage.
     ///
@@ -252,6 +260,11 @@ impl ReadFile for File {
         // Who is not heard reads all the same.
         let _ = rustix::fs::fadvise(self, offset, NonZeroU64::new(bytes), rustix::fs::Advice::WillNeed);
     }
+
+    fn reads_on(&self) {
+        // Advice: without it they are read all the same.
+        let _ = rustix::fs::fadvise(self, 0, None, rustix::fs::Advice::Sequential);
+    }
 }
 
 impl WriteFile for File {
@@ -280,6 +293,14 @@ impl PlacedFile for File {
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
         File::set_len(self, bytes)
+    }
+
+    fn discard(&self, offset: u64, bytes: u64) {
+        use rustix::fs::FallocateFlags as Flags;
+        if bytes > 0 {
+            // Where it cannot be done, nothing is lost but room.
+            let _ = rustix::fs::fallocate(self, Flags::PUNCH_HOLE | Flags::KEEP_SIZE, offset, bytes);
+        }
     }
 
     fn sync(&self) -> io::Result<()> {

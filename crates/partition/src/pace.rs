@@ -61,5 +61,6 @@ impl<'p> Pace<'p> {
         if !is_alone {
             clock.sleep(Duration::from_nanos((self.times * took_ns.min(MOST_NS)) >> self.haste));
         }
+        albireo_env::give_way();
     }
 }

@@ -220,7 +220,10 @@ impl BlockPool {
                 self.inner.wanted.wait(&mut state);
                 continue;
             };
-            MutexGuard::unlocked(&mut state, || system::touch(slab));
+            MutexGuard::unlocked(&mut state, || {
+                system::touch(slab);
+                albireo_env::give_way();
+            });
             state.warm.push_front(slab);
         }
         state.has_toucher = false;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::CompactionConfig;
+use crate::latency::median;
 use crate::report::Shown;
 
 /// What frozen rows take and cost.
@@ -69,7 +70,7 @@ impl InTurns {
 
     /// The medians of both, and of frozen rows relative to hot ones turn by turn.
     fn medians(&self) -> (f64, f64, f64) {
-        (median(&self.hot), median(&self.frozen), median(&self.ratios()))
+        (median(&self.hot), median(&self.frozen), median(self.ratios()))
     }
 
     fn ratios(&self) -> Vec<f64> {
@@ -127,7 +128,7 @@ impl Observers {
              one, {percent:.1} %\n100,000 random reads, ms: {read:.2} without, {counted:.2} counted"
         );
         if let Some(Marks { reads_ms, clear_ms, look_ms, gib }) = &self.marks {
-            let [reads, clear, look] = [reads_ms, clear_ms, look_ms].map(|turns| median(turns));
+            let [reads, clear, look] = [reads_ms, clear_ms, look_ms].map(median);
             let _ = writeln!(
                 text,
                 "marked by the processor: {reads:.2} after clearing the marks of {gib:.2} GiB in {clear:.2}; looking at them \
@@ -240,7 +241,7 @@ impl PrefixScans {
             "prefix", "rows, %", "scan, hot", "scan, frozen", "index with keys", "TIDs alone"
         );
         for PrefixScan { prefix, percent, hot, frozen, keyed, bare } in scans {
-            let [hot, frozen, keyed, bare] = [hot, frozen, keyed, bare].map(|turns| median(turns));
+            let [hot, frozen, keyed, bare] = [hot, frozen, keyed, bare].map(median);
             let _ = writeln!(
                 text,
                 "{prefix:<10} {percent:>10.4} {hot:>10.3} {frozen:>12.3} {keyed:>16.3} {bare:>12.3}"
@@ -269,12 +270,6 @@ impl QueryTimes {
     pub(super) fn new(query: &'static str) -> Self {
         Self { query, first: InTurns::default(), again: InTurns::default() }
     }
-}
-
-fn median(all: &[f64]) -> f64 {
-    let mut sorted = all.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 fn spread(all: &[f64]) -> (f64, f64) {
@@ -429,8 +424,8 @@ impl CompactionReport {
             observers.show(text);
         }
         if !self.freezing.is_empty() {
-            let wall = median(&self.freezing.iter().map(|one| one.wall_ms).collect::<Vec<_>>());
-            let cpu = median(&self.freezing.iter().map(|one| one.cpu_ms).collect::<Vec<_>>());
+            let wall = median(self.freezing.iter().map(|one| one.wall_ms));
+            let cpu = median(self.freezing.iter().map(|one| one.cpu_ms));
             let rows = self.freezing[0].rows;
             let _ =
                 writeln!(text, "\n{rows} order lines frozen in {wall:.0} ms, {cpu:.0} ms of processor time");
@@ -496,11 +491,11 @@ impl CompactionReport {
             "transactions a second",
             median(&loss.per_second.hot),
             median(&loss.per_second.frozen),
-            median(&Loss::percent(&loss.per_second)),
+            median(Loss::percent(&loss.per_second)),
             "transactions a CPU second",
             median(&loss.per_cpu_second.hot),
             median(&loss.per_cpu_second.frozen),
-            median(&Loss::percent(&loss.per_cpu_second)),
+            median(Loss::percent(&loss.per_cpu_second)),
         );
         for (name, turns) in [("alone", &loss.per_second.hot), ("beside", &loss.per_second.frozen)] {
             let turns: Vec<_> = turns.iter().map(|turn| format!("{turn:.0}")).collect();
@@ -512,7 +507,7 @@ impl CompactionReport {
             "right after it, deliveries changing frozen rows: {:.0} a second; freezing took {:.2} s, {:.2} M rows/s",
             median(&loss.after_per_second),
             median(&loss.seconds),
-            median(&rows.collect::<Vec<_>>()),
+            median(rows),
         );
     }
 }

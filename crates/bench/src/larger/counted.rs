@@ -62,6 +62,10 @@ impl ReadFile for CountedFile {
     fn will_read(&self, offset: u64, bytes: u64) {
         self.file.will_read(offset, bytes);
     }
+
+    fn reads_on(&self) {
+        self.file.reads_on();
+    }
 }
 
 impl Disk for CountedDisk {

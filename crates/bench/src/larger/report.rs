@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::LargerConfig;
-use crate::latency::Quantiles;
+use crate::latency::{Quantiles, median};
 use crate::report::Shown;
 
 /// What it costs that data is larger than memory.
@@ -141,17 +141,6 @@ pub struct QuerySpeed {
     pub cached_files_mb_per_second: Vec<f64>,
 }
 
-fn median(all: &[f64]) -> f64 {
-    let mut sorted = all.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => f64::NAN,
-        count if count % 2 == 0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
-        _ => sorted[middle],
-    }
-}
-
 fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
@@ -193,7 +182,7 @@ impl LargerReport {
     fn throughput(&self) -> [f64; 2] {
         [false, true].map(|limited| {
             let runs = self.runs.iter().filter(|run| run.limited == limited);
-            median(&runs.map(|run| run.per_second).collect::<Vec<_>>())
+            median(runs.map(|run| run.per_second))
         })
     }
 

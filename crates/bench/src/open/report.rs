@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use crate::latency::median;
 use crate::report::Shown;
 
 /// What open transactions cost: transactions a second by procedures, in turns.
@@ -23,12 +24,6 @@ pub struct OpenReport {
     pub interrupted: bool,
     /// What ended it, if it failed.
     pub error: Option<String>,
-}
-
-fn median(all: &[f64]) -> f64 {
-    let mut sorted = all.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 impl OpenReport {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::phases::BesideArchive;
 use crate::config::{Config, Procedures};
-use crate::latency::{Quantiles, round};
+use crate::latency::{Quantiles, median, round};
 use crate::report::Report;
 
 /// What was measured.
@@ -85,12 +85,6 @@ impl Round {
             unit_us: ((units.0.p50 + units.1.p50) / 2.0, (units.0.p99 + units.1.p99) / 2.0),
         }
     }
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
 fn percent(part: f64, whole: f64) -> f64 {

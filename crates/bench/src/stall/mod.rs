@@ -43,6 +43,8 @@ pub struct StallConfig {
     pub alone: Duration,
     /// Only statements whose names contain this are run.
     pub only: String,
+    /// How often all of it is run, each time on a new database. Medians count.
+    pub turns: u32,
     /// A directory for the file that COPY reads.
     pub directory: std::path::PathBuf,
     /// The database.
@@ -115,7 +117,8 @@ fn statements(config: &StallConfig, file: &Path) -> Vec<Bulk> {
 /// Runs it on databases in memory. The report has whatever was measured.
 pub fn run(config: &StallConfig, env: &Env, observer: &dyn Observer, cancel: &Cancel) -> StallReport {
     let mut report = StallReport::new(config.rows, config.partitions);
-    let done = measure(config, env, observer, cancel, &mut report);
+    let mut turns = 0..config.turns;
+    let done = turns.try_for_each(|_| measure(config, env, observer, cancel, &mut report));
     report.interrupted = cancel.is_cancelled();
     report.error = done.err().filter(|_| !report.interrupted).map(|error| error.to_string());
     observer.finished();

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::latency::Quantiles;
+use crate::latency::{Quantiles, median};
 use crate::report::Shown;
 
 /// What point updates noticed.
@@ -14,7 +14,7 @@ pub struct StallReport {
     pub rows: u64,
     /// Partitions.
     pub partitions: u16,
-    /// Of each statement.
+    /// Of each statement, turn by turn.
     pub beside: Vec<Beside>,
     /// The figures beside what is asked of them.
     pub shows: Vec<Shown>,
@@ -67,17 +67,30 @@ impl StallReport {
         Self { rows, partitions, beside, shows, interrupted: false, error: None }
     }
 
-    /// With the figures beside what is asked of them.
+    /// Statements in the order in which they were run, each with its turns.
+    fn by_statement(&self) -> Vec<(&'static str, Vec<&Beside>)> {
+        let mut all: Vec<(&'static str, Vec<&Beside>)> = Vec::new();
+        for beside in &self.beside {
+            match all.iter_mut().find(|(statement, _)| *statement == beside.statement) {
+                Some((_, turns)) => turns.push(beside),
+                None => all.push((beside.statement, vec![beside])),
+            }
+        }
+        all
+    }
+
+    /// With the figures beside what is asked of them: medians of the turns.
     fn shown(&self) -> Vec<Shown> {
-        let worst = |beside: &Beside| {
-            let what = format!("worst latency of point transactions beside {}", beside.statement);
-            Shown::new(what, "ms", beside.worst_ms(), 5.0, 0.5)
+        let shown = |(statement, turns): (&str, Vec<&Beside>)| {
+            let of = |figure: fn(&Beside) -> f64| median(turns.iter().map(|turn| figure(turn)));
+            let worst = format!("worst latency of point transactions beside {statement}");
+            let share = format!("throughput of point transactions beside {statement}, against alone");
+            [
+                Shown::new(worst, "ms", of(Beside::worst_ms), 5.0, 0.5),
+                Shown::new(share, "%", of(Beside::share), 50.0, 80.0),
+            ]
         };
-        let share = |beside: &Beside| {
-            let what = format!("throughput of point transactions beside {}, against alone", beside.statement);
-            Shown::new(what, "%", beside.share(), 50.0, 80.0)
-        };
-        self.beside.iter().flat_map(|beside| [worst(beside), share(beside)]).collect()
+        self.by_statement().into_iter().flat_map(shown).collect()
     }
 
     /// For programs.
@@ -103,7 +116,7 @@ impl StallReport {
             "less host ms",
             "machine ms"
         );
-        for beside in &self.beside {
+        for beside in self.by_statement().into_iter().flat_map(|(_, turns)| turns) {
             let p999 = beside.latency_us.map_or(f64::NAN, |latency| latency.p999);
             let Beside { statement, rows, seconds, per_second, .. } = beside;
             let (on_core, machine) = (beside.longest_on_core_us / 1e3, beside.machine_us / 1e3);

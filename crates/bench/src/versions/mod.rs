@@ -22,6 +22,7 @@ use albireo_base::SqlState;
 use albireo_env::{Clock, Env};
 
 use crate::driver::Cancel;
+use crate::latency::median;
 use crate::progress::Observer;
 use workload::{Draw, QUERIES, Sizes, query, small};
 
@@ -132,12 +133,6 @@ struct Bench<'a> {
     sizes: Sizes,
     clock: &'a Clock,
     transactions: u64,
-}
-
-/// The middle one.
-fn median(mut all: Vec<f64>) -> f64 {
-    all.sort_by(f64::total_cmp);
-    all[all.len() / 2]
 }
 
 impl Bench<'_> {

@@ -32,7 +32,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use albireo_base::{PartitionId, SqlError, SqlState};
+use albireo_base::{PartitionId, SqlError, SqlState, TableId};
 use albireo_partition::{Evictor, TableHandle};
 use albireo_storage::{ColdChunk, EvictedChunk};
 use parking_lot::{Condvar, Mutex};
@@ -165,10 +165,11 @@ impl Evicting {
         !state.is_closing
     }
 
-    /// Gives memory back that readers of evicted chunks have left.
+    /// Gives memory back that readers of evicted chunks have left, and room in files that nobody wants.
     pub(super) fn tidy(&self) {
         if let Some(shelves) = self.shelves.get() {
-            shelves.tidy();
+            shelves.buffer().shrink();
+            shelves.give_room_back();
         }
     }
 }
@@ -210,6 +211,7 @@ impl Database {
                 } else if is_watched() {
                     database.look_at_writes();
                 }
+                database.inner.evicting.shelves.get().into_iter().for_each(Shelves::give_room_back);
             }
         });
         self.closes_with(thread.map_err(no_thread)?);
@@ -322,11 +324,15 @@ impl Database {
 
     /// If memory is half full, chunks of a table that is being loaded, ready to leave it: what comes behind them is hot, and
     /// needs its blocks and indexes.
-    pub(crate) fn leaving(&self, cold: impl FnOnce() -> Vec<ColdChunk>) -> Option<Vec<EvictedChunk>> {
+    pub(crate) fn leaving(
+        &self,
+        table: TableId,
+        cold: impl FnOnce() -> Vec<ColdChunk>,
+    ) -> Option<Vec<EvictedChunk>> {
         let shelves = self.inner.evicting.shelves.get()?;
         let is_short = self.inner.pool.excess_bytes(HALF) > 0;
         // What cannot be written stays.
-        is_short.then(|| cold().iter().map_while(|chunk| shelves.put(chunk).ok()).collect())
+        is_short.then(|| cold().iter().map_while(|chunk| shelves.put(table, chunk).ok()).collect())
     }
 
     /// Whether rows may leave memory.
@@ -348,7 +354,7 @@ impl Database {
                 let Some((.., chunk)) = cold.next_if(of_it) else { break };
                 bytes += chunk.bytes();
                 // What cannot be written stays.
-                writes = shelves.put(&chunk).map(|chunk| chunks.push(chunk)).is_ok();
+                writes = shelves.put(table.id(), &chunk).map(|chunk| chunks.push(chunk)).is_ok();
             }
             evicted += self.inner.partitions.evict(table, partition, chunks);
         }

@@ -396,7 +396,8 @@ impl Database {
         if tables.is_empty() {
             return Ok(Vec::new());
         }
-        let scope = tables.iter().map(|(def, _)| (def.id, ColumnSet::ALL)).collect();
+        // No column is read: if they were covered, who writes meanwhile would copy each block that it meets.
+        let scope = tables.iter().map(|(def, _)| (def.id, ColumnSet::of([]))).collect();
         let snapshot = self.inner.partitions.snapshot(&SnapshotScope::Tables(scope));
         let snapshot = snapshot.map_err(|spent| crate::errors::session(spent.into()))?;
         let (mut seen, mut all_habits) = (self.inner.freezing.seen.lock(), self.inner.freezing.habits.lock());

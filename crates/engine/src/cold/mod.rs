@@ -210,6 +210,7 @@ impl Database {
                 How::ToLeave(pool) => chunk.encode_in(&mut encoder, pool),
                 How::Here | How::Gently | How::AtOnce => chunk.encode(&mut encoder),
             });
+            let encoded = encoded.inspect(|_| albireo_env::give_way());
             encoded.collect::<Result<Vec<_>, _>>()
         };
         let encoded = match pick.how {

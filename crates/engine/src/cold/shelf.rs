@@ -1,14 +1,24 @@
 //! The files in which columns of evicted chunks lie.
 //!
 //! ```text
-//! cold/0000000001.cold    columns of some chunks, one behind the other: sections as they were in memory
+//! cold/0000000001.cold    the column "o_id" of chunk 7, of chunk 8, of chunk 12, ...: sections as they were in memory
+//! cold/0000000002.cold    the column "o_c_id" of these chunks
 //! ```
 //!
+//! Each column has files of its own, in which its pieces of some 16 to 64 KB lie one behind the other. So a query reads
+//! from end to end what it needs, and what it does not need lies elsewhere, and the system reads ahead by itself, in large
+//! pieces. Asking it for pieces ahead (`POSIX_FADV_WILLNEED`) made that half as fast, even where they lay one behind the
+//! other and were asked for by megabytes: 1.1 to 1.2 GB/s against 2.2 to 2.4. A transaction that needs one chunk reads at
+//! as many places as there are columns; these are asked for, all at once.
+//!
 //! What is there is in the redo log and the archives too, so nothing is synced, and whatever an earlier process left is
-//! removed when the database is opened. A file goes when nothing that lies in it is wanted any more.
+//! removed when the database is opened. When nothing that lies at some place is wanted any more, its room is given back to
+//! the file system; the file goes when that is so of all of it.
 //!
 //! I-1 Each column has a checksum, which stays in memory: no byte is looked at before it was right.
+//! I-2 Room is given back only of what nobody can read any more.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -16,13 +26,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use albireo_base::ColumnId;
+use albireo_base::{ColumnId, TableId};
 use albireo_env::{Disk, PlacedFile, ReadFile};
 use albireo_storage::{BlockPool, ColdChunk, EvictedChunk, FetchError, Shelf};
 use parking_lot::Mutex;
 
 /// Bytes of a file after which the next is begun.
-const FILE_BYTES: u64 = 64 << 20;
+const FILE_BYTES: u64 = 256 << 20;
+/// Files that are written at a time, at most. Of a database with more columns than that some share one.
+const SLOTS: usize = 256;
+/// The most files that the columns of one table have.
+const SLOTS_OF_A_TABLE: usize = 16;
 /// What stays of the memory that readers have left, for the next. Two threads that scan ten columns have half of it.
 const WARM_BYTES: u64 = 8 << 20;
 
@@ -30,9 +44,10 @@ const WARM_BYTES: u64 = 8 << 20;
 pub(crate) struct Shelves {
     disk: Arc<dyn Disk>,
     directory: PathBuf,
-    /// The file that is written.
-    open: Mutex<Option<OpenFile>>,
+    /// The files that are written.
+    open: Mutex<HashMap<usize, OpenFile>>,
     next: AtomicU64,
+    gone: Arc<Gone>,
     /// For what readers fetch for themselves: it is theirs, and no limit for data counts it.
     buffer: BlockPool,
 }
@@ -44,6 +59,9 @@ struct OpenFile {
     bytes: u64,
 }
 
+/// What nobody wants any more, until its room is given back: whoever lets go of a chunk does not wait for the disk.
+type Gone = Mutex<Vec<(Arc<ColdFile>, Range<u64>)>>;
+
 /// A file of columns, removed when nobody wants what lies in it.
 struct ColdFile {
     disk: Arc<dyn Disk>,
@@ -52,8 +70,8 @@ struct ColdFile {
 }
 
 /// Where a column of a chunk lies.
-#[derive(Clone, Copy, Debug)]
 struct Place {
+    file: Arc<ColdFile>,
     offset: u64,
     bytes: usize,
     crc32c: u32,
@@ -61,8 +79,8 @@ struct Place {
 
 /// The columns of one chunk.
 struct ChunkShelf {
-    file: Arc<ColdFile>,
-    columns: Box<[Place]>,
+    columns: Vec<Place>,
+    gone: Arc<Gone>,
 }
 
 impl Shelves {
@@ -82,6 +100,7 @@ impl Shelves {
             directory: directory.to_owned(),
             open: Mutex::default(),
             next: AtomicU64::new(1),
+            gone: Arc::default(),
             buffer: BlockPool::for_buffers(WARM_BYTES),
         })
     }
@@ -91,36 +110,50 @@ impl Shelves {
         &self.buffer
     }
 
-    /// Gives back memory that readers have left.
-    pub(crate) fn tidy(&self) {
-        self.buffer.shrink();
+    /// Gives the room of what nobody wants any more back to the file system.
+    pub(crate) fn give_room_back(&self) {
+        let mut gone = std::mem::take(&mut *self.gone.lock());
+        gone.sort_by_key(|(file, bytes)| (Arc::as_ptr(file), bytes.start));
+        // What lies together goes together; the last of a file that nobody wants removes it instead.
+        gone.dedup_by(|(file, bytes), (before_file, before)| {
+            let goes_on = Arc::ptr_eq(file, before_file) && before.end == bytes.start;
+            before.end = if goes_on { bytes.end } else { before.end };
+            goes_on
+        });
+        for (file, bytes) in gone {
+            if Arc::strong_count(&file) > 1
+                && let Ok(file) = self.disk.open_placed(&file.path)
+            {
+                file.discard(bytes.start, bytes.end - bytes.start);
+            }
+        }
     }
 
-    /// Writes a chunk, unless it lies in a file already, and gives what takes its place.
+    /// Writes a chunk of a table, unless it lies in files already, and gives what takes its place.
     ///
     /// # Errors
-    /// The file cannot be written, or there is no memory for what stays.
-    pub(crate) fn put(&self, chunk: &ColdChunk) -> io::Result<EvictedChunk> {
+    /// The files cannot be written, or there is no memory for what stays.
+    pub(crate) fn put(&self, table: TableId, chunk: &ColdChunk) -> io::Result<EvictedChunk> {
         if let Some(again) = chunk.again() {
             return again.map_err(io::Error::other);
         }
-        let (mut bytes, mut columns) = (Vec::new(), Vec::new());
-        for (column, of_column) in chunk.columns() {
-            debug_assert_eq!(column.index(), columns.len(), "columns come in their order");
-            let (offset, crc32c) = (bytes.len() as u64, crc32c::crc32c(&of_column));
-            columns.push(Place { offset, bytes: of_column.len(), crc32c });
-            bytes.extend_from_slice(&of_column);
+        let all: Vec<(ColumnId, Vec<u8>)> = chunk.columns().collect();
+        let slots = all.len().min(SLOTS_OF_A_TABLE);
+        let mut shelf = ChunkShelf { columns: Vec::with_capacity(all.len()), gone: Arc::clone(&self.gone) };
+        for (column, bytes) in &all {
+            debug_assert_eq!(column.index(), shelf.columns.len(), "columns come in their order");
+            // Where columns share a file, neighbours do.
+            let slot = table.0 as usize * SLOTS_OF_A_TABLE + column.index() * slots / all.len();
+            let (file, offset) = self.append(slot % SLOTS, bytes)?;
+            shelf.columns.push(Place { file, offset, bytes: bytes.len(), crc32c: crc32c::crc32c(bytes) });
         }
-        let (file, start) = self.append(&bytes)?;
-        columns.iter_mut().for_each(|place| place.offset += start);
-        let shelf = Arc::new(ChunkShelf { file, columns: columns.into() });
-        chunk.on(shelf, &self.buffer).map_err(io::Error::other)
+        chunk.on(Arc::new(shelf), &self.buffer).map_err(io::Error::other)
     }
 
-    /// Writes bytes into a file: which, and where.
-    fn append(&self, bytes: &[u8]) -> io::Result<(Arc<ColdFile>, u64)> {
+    /// Writes bytes behind those of a slot's file: which, and where.
+    fn append(&self, slot: usize, bytes: &[u8]) -> io::Result<(Arc<ColdFile>, u64)> {
         let mut open = self.open.lock();
-        let mut file = match open.take() {
+        let mut file = match open.remove(&slot) {
             Some(file) => file,
             None => self.begin()?,
         };
@@ -128,7 +161,9 @@ impl Shelves {
         file.written.write_at(bytes, file.bytes)?;
         let at = (Arc::clone(&file.file), file.bytes);
         file.bytes += bytes.len() as u64;
-        *open = (file.bytes < FILE_BYTES).then_some(file);
+        if file.bytes < FILE_BYTES {
+            open.insert(slot, file);
+        }
         Ok(at)
     }
 
@@ -137,11 +172,9 @@ impl Shelves {
         let path = self.directory.join(format!("{number:010}.cold"));
         let written = self.disk.open_placed(&path)?;
         let read = self.disk.open(&path)?;
-        Ok(OpenFile {
-            file: Arc::new(ColdFile { disk: Arc::clone(&self.disk), path, read }),
-            written,
-            bytes: 0,
-        })
+        read.reads_on();
+        let file = ColdFile { disk: Arc::clone(&self.disk), path, read };
+        Ok(OpenFile { file: Arc::new(file), written, bytes: 0 })
     }
 }
 
@@ -152,62 +185,58 @@ impl Drop for ColdFile {
     }
 }
 
+impl Drop for ChunkShelf {
+    fn drop(&mut self) {
+        let of_place =
+            |place: &Place| (Arc::clone(&place.file), place.offset..place.offset + place.bytes as u64);
+        self.gone.lock().extend(self.columns.iter().map(of_place));
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes at offset {} of {}", self.bytes, self.offset, self.file.path.display())
+    }
+}
+
 impl fmt::Debug for ChunkShelf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChunkShelf").field("file", &self.file.path).field("columns", &self.columns).finish()
+        f.debug_struct("ChunkShelf").field("columns", &self.columns).finish_non_exhaustive()
     }
 }
 
 impl Shelf for ChunkShelf {
-    /// Columns that lie one behind the other are asked for together: each request costs the disk as much as its bytes.
     fn will_read(&self, columns: &mut dyn Iterator<Item = ColumnId>) {
-        let places = columns.map(|column| self.columns[column.index()]).filter(|place| place.bytes > 0);
-        let mut asked = 0..0;
-        for Place { offset, bytes, .. } in places {
-            if asked.end != offset {
-                self.ask(&asked);
-                asked.start = offset;
-            }
-            asked.end = offset + bytes as u64;
+        for Place { file, offset, bytes, .. } in columns.map(|column| &self.columns[column.index()]) {
+            file.read.will_read(*offset, *bytes as u64);
         }
-        self.ask(&asked);
     }
 
     fn read(&self, column: ColumnId, sections: &mut [&mut [u8]]) -> Result<(), FetchError> {
-        let Place { offset, bytes, crc32c } = self.columns[column.index()];
-        let (mut at, mut found) = (offset, 0);
+        let Place { file, offset, bytes, crc32c } = &self.columns[column.index()];
+        let (mut at, mut found) = (*offset, 0);
         for section in sections {
-            self.read_at(section, at)?;
+            file.read_at(section, at)?;
             found = crc32c::crc32c_append(found, section);
             at += section.len() as u64;
         }
-        debug_assert_eq!(at, offset + bytes as u64, "it is as long as what was put there");
-        match found == crc32c {
+        debug_assert_eq!(at, offset + *bytes as u64, "it is as long as what was put there");
+        match found == *crc32c {
             true => Ok(()),
-            false => Err(self.damaged(format!("the checksum of {bytes} bytes at offset {offset} is wrong"))),
+            false => Err(file.damaged(format!("the checksum of {bytes} bytes at offset {offset} is wrong"))),
         }
     }
 }
 
-impl ChunkShelf {
-    fn ask(&self, bytes: &Range<u64>) {
-        if !bytes.is_empty() {
-            self.file.read.will_read(bytes.start, bytes.end - bytes.start);
-        }
-    }
-
-    fn file(&self) -> String {
-        self.file.path.display().to_string()
-    }
-
+impl ColdFile {
     fn damaged(&self, what: String) -> FetchError {
-        FetchError::Damaged { file: self.file(), what }
+        FetchError::Damaged { file: self.path.display().to_string(), what }
     }
 
     /// Reads bytes from a place in the file.
     fn read_at(&self, mut into: &mut [u8], mut offset: u64) -> Result<(), FetchError> {
         while !into.is_empty() {
-            match self.file.read.read_at(into, offset) {
+            match self.read.read_at(into, offset) {
                 Ok(0) => return Err(self.damaged(format!("it ends at byte {offset}"))),
                 Ok(read) => {
                     offset += read as u64;
@@ -215,7 +244,8 @@ impl ChunkShelf {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    return Err(FetchError::Unreadable { file: self.file(), what: error.to_string() });
+                    let (file, what) = (self.path.display().to_string(), error.to_string());
+                    return Err(FetchError::Unreadable { file, what });
                 }
             }
         }

@@ -206,6 +206,7 @@ impl<'q> Aside<'q> {
     fn take_all(&mut self, stream: &mut QueryStream) -> Result<(), SqlError> {
         while let Some(batch) = stream.next_blocking() {
             self.take(&batch?)?;
+            albireo_env::give_way();
             if matches!(self.made, Made::TooMany | Made::NeedsTurn) {
                 return Ok(());
             }

@@ -107,6 +107,7 @@ impl Queried<'_> {
                 *fault = Some(found);
                 return Err(error);
             }
+            albireo_env::give_way();
         }
         rows.index(&StatementProgress::default());
         Ok(())

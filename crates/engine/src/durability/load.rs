@@ -206,7 +206,7 @@ impl Database {
                     loader.append(&batch.map_err(archive_error)?).map_err(explain)?;
                 }
             }
-            if let Some(chunks) = self.leaving(|| loader.cold_chunks(0, u32::MAX).0) {
+            if let Some(chunks) = self.leaving(def.id, || loader.cold_chunks(0, u32::MAX).0) {
                 loader.evict(chunks);
             }
             let done = loading.done.fetch_add(file.bytes, Ordering::Relaxed) + file.bytes;
@@ -214,7 +214,7 @@ impl Database {
         }
         let mut loaded = loader.finish().map_err(explain)?;
         // Indexes have read their columns of what had left.
-        if let Some(chunks) = self.leaving(|| loaded.cold_chunks(0, u32::MAX).0) {
+        if let Some(chunks) = self.leaving(def.id, || loaded.cold_chunks(0, u32::MAX).0) {
             loaded.evict(chunks);
         }
         *table.lock() = Some(loaded);

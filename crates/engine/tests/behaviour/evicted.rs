@@ -1,10 +1,11 @@
 //! Rows that have left memory: the same answers, changes that fetch them, and files that cannot be read.
 
-use std::path::Path;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use albireo::{Config, Database, Eviction};
-use albireo_env::{Disk, Env, MemoryDisk};
+use albireo_env::{Disk, Env, MemoryDisk, PlacedFile};
 
 use crate::frozen::{CHANGES, all, filled, freeze};
 use crate::support::{ask, fails, rows_stay, run, show, small, state};
@@ -17,6 +18,17 @@ fn database_on(disk: &MemoryDisk, config: Config) -> Database {
 
 fn database() -> Database {
     database_on(&MemoryDisk::default(), small())
+}
+
+/// The files in which evicted rows lie.
+fn cold_paths(disk: &MemoryDisk) -> Vec<PathBuf> {
+    let files = disk.read_dir(Path::new("/cold")).unwrap();
+    assert!(files.len() > 1, "columns have files of their own");
+    files
+}
+
+fn cold_files(disk: &MemoryDisk) -> impl Iterator<Item = Box<dyn PlacedFile>> {
+    cold_paths(disk).into_iter().map(|path| disk.open_placed(&path).unwrap())
 }
 
 fn evict(db: &Database) {
@@ -67,10 +79,43 @@ fn sums_of_whole_chunks_are_known_without_their_file() {
     ];
     let before = questions.map(|question| ask(&db, question));
     evict(&db);
-    disk.open_placed(Path::new("/cold/0000000001.cold")).unwrap().set_len(0).unwrap();
+    cold_files(&disk).for_each(|file| file.set_len(0).unwrap());
     assert_eq!(questions.map(|question| ask(&db, question)), before);
     assert_eq!(state(&fails(&db, "SELECT sum(n) FROM t WHERE s = 1")), "XX001");
     assert_eq!(state(&fails(&db, "SELECT s, sum(n) FROM t GROUP BY s")), "XX001");
+}
+
+#[test]
+fn room_of_rows_that_nobody_wants_is_given_back_and_no_other() {
+    if !rows_stay() {
+        return;
+    }
+    let disk = MemoryDisk::default();
+    let db = database_on(&disk, small());
+    let discarded = || {
+        let count = |path: PathBuf| {
+            let mut bytes = Vec::new();
+            disk.open(&path).unwrap().read_to_end(&mut bytes).unwrap();
+            bytes.into_iter().filter(|byte| *byte == 0xdd).count()
+        };
+        cold_paths(&disk).into_iter().map(count).sum::<usize>()
+    };
+    filled(&db);
+    evict(&db);
+    db.freeze_if_due().unwrap();
+    let before = discarded();
+    run(
+        &db,
+        "CREATE TABLE u (id INTEGER PRIMARY KEY, hash TEXT NOT NULL);
+         INSERT INTO u SELECT id, md5(id::text) FROM t;
+         CALL albireo.freeze('u')",
+    );
+    db.evict_frozen();
+    let rows = all(&db);
+    run(&db, "DROP TABLE u");
+    db.freeze_if_due().unwrap();
+    assert!(discarded() > before + 20_000, "{} of {before}", discarded());
+    assert_eq!(all(&db), rows, "what else lies in the files is as it was");
 }
 
 #[test]
@@ -172,10 +217,9 @@ fn damaged_file_is_an_error_of_those_who_need_it() {
     let db = database_on(&disk, small());
     filled(&db);
     evict(&db);
-    let file = disk.open_placed(Path::new("/cold/0000000001.cold")).unwrap();
-    let bytes = disk.open(Path::new("/cold/0000000001.cold")).unwrap().len().unwrap();
-    for offset in (0..bytes).step_by(64) {
-        file.write_at(b"?", offset).unwrap();
+    for path in cold_paths(&disk) {
+        let (file, bytes) = (disk.open_placed(&path).unwrap(), disk.open(&path).unwrap().len().unwrap());
+        (0..bytes).step_by(64).for_each(|offset| file.write_at(b"?", offset).unwrap());
     }
     for statement in [
         "SELECT * FROM t WHERE id = 77",
@@ -187,12 +231,12 @@ fn damaged_file_is_an_error_of_those_who_need_it() {
     ] {
         let error = fails(&db, statement);
         assert_eq!(state(&error), "XX001", "{statement}: {error:?}");
-        assert!(error.to_string().contains("/cold/0000000001.cold"), "{statement}: {error}");
+        assert!(error.to_string().contains("/cold/00000000"), "{statement}: {error}");
     }
     assert_eq!(ask(&db, "SELECT count(*) FROM t"), ask(&db, "SELECT 20000 - 20000 / 36"));
     run(&db, "INSERT INTO t (id, b) VALUES (30000, 1); UPDATE t SET b = 2 WHERE id = 30000");
     assert_eq!(ask(&db, "SELECT b FROM t WHERE id = 30000"), "2");
-    file.set_len(0).unwrap();
+    cold_files(&disk).for_each(|file| file.set_len(0).unwrap());
     assert_eq!(state(&fails(&db, "SELECT * FROM t WHERE id = 77")), "XX001");
 }
 

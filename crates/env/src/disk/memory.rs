@@ -9,6 +9,9 @@ use std::sync::Arc;
 
 type Bytes = Arc<RwLock<Vec<u8>>>;
 
+/// What stands where room was given back.
+const DISCARDED: u8 = 0xdd;
+
 /// A disk in memory. Clones share the files.
 #[derive(Clone, Debug)]
 pub struct MemoryDisk {
@@ -298,6 +301,14 @@ impl PlacedFile for MemoryPlaced {
         tree.used_bytes = tree.used_bytes.saturating_sub(contents.len() as u64 - bytes);
         contents.truncate(bytes as usize);
         Ok(())
+    }
+
+    /// What was there is gone, so that whoever still reads it is found out.
+    fn discard(&self, offset: u64, bytes: u64) {
+        let mut contents = self.bytes.write();
+        let length = contents.len() as u64;
+        let within = |at: u64| at.min(length) as usize;
+        contents[within(offset)..within(offset.saturating_add(bytes))].fill(DISCARDED);
     }
 
     fn sync(&self) -> io::Result<()> {

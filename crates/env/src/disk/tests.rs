@@ -115,6 +115,34 @@ fn placed_file_allocated_and_cut_has_the_length_asked_for() {
 }
 
 #[test]
+fn discarded_bytes_leave_the_file_and_the_others_stay() {
+    on_all_disks("discard", |disk, directory| {
+        let path = directory.join("file");
+        let file = disk.open_placed(&path).unwrap();
+        file.write_at(&[7; 100_000], 0).unwrap();
+        file.sync().unwrap();
+        file.discard(10_000, 80_000);
+        file.discard(95_000, u64::MAX - 95_000);
+        file.discard(0, 0);
+        let contents = read(disk, &path).unwrap();
+        assert_eq!(contents.len(), 100_000);
+        let stays = contents[..10_000].iter().chain(&contents[90_000..95_000]);
+        assert!(stays.copied().all(|byte| byte == 7));
+    });
+    // Where the file system takes room back, it has it.
+    let path = std::env::temp_dir().join(format!("albireo-env-room-{}", std::process::id()));
+    let file = RealDisk.open_placed(&path).unwrap();
+    file.write_at(&vec![7; 1 << 20], 0).unwrap();
+    file.sync().unwrap();
+    let room = || std::os::unix::fs::MetadataExt::blocks(&fs::metadata(&path).unwrap());
+    let before = room();
+    file.discard(0, 1 << 20);
+    file.sync().unwrap();
+    assert!(room() == 0 || room() == before, "{before} before, {} now", room());
+    fs::remove_file(&path).unwrap();
+}
+
+#[test]
 fn directory_synced_must_be_there() {
     on_all_disks("sync_directory", |disk, directory| {
         write(disk, &directory.join("file"), b"x").unwrap();

@@ -597,6 +597,7 @@ impl ScanStream {
 
     /// The rows of chunk `i` that pass.
     fn read_chunk(&mut self, i: usize) -> Result<ChunkRows> {
+        albireo_env::give_way();
         let spec = Arc::clone(&self.spec);
         let chunk = spec.data.chunk(i);
         let chunk = &*chunk;

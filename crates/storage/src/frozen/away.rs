@@ -262,6 +262,7 @@ impl FrozenChunk {
 
     fn fetch(&self, columns: ColumnSet, limit: Limit) -> Result<(), FetchError> {
         let Some(away) = &self.residence.away else { return Ok(()) };
+        away.shelf.will_read(&mut self.absent_of(columns));
         for (number, place) in self.residence.here.iter().enumerate() {
             let column = ColumnId(number as u16);
             if !columns.has(column) || place.get().is_some() {
@@ -296,14 +297,9 @@ impl FrozenChunk {
             || self.columns().filter(|column| columns.has(*column)).all(|c| self.residence.get(c).is_some())
     }
 
-    /// Says that some columns will be read soon.
-    pub(crate) fn will_read(&self, columns: ColumnSet) {
-        let Some(away) = &self.residence.away else { return };
-        away.shelf.will_read(
-            &mut self
-                .columns()
-                .filter(|column| columns.has(*column) && self.residence.get(*column).is_none()),
-        );
+    /// Those of some columns that are not here.
+    fn absent_of(&self, columns: ColumnSet) -> impl Iterator<Item = ColumnId> {
+        self.columns().filter(move |column| columns.has(*column) && self.residence.get(*column).is_none())
     }
 
     /// The same chunk with some columns, read from where they lie and held by nobody else; itself if they are here.

@@ -112,6 +112,7 @@ impl Rows {
     }
 
     /// A value of a row without a place.
+    #[cold]
     #[inline(never)]
     pub(super) fn frozen_value<T: Fixed>(&self, tid: Tid, at: &ColumnLocation) -> T {
         let (chunk, slot) = self.frozen(tid);
@@ -122,6 +123,7 @@ impl Rows {
         T::from_bytes(bytes)
     }
 
+    #[cold]
     #[inline(never)]
     pub(super) fn is_frozen_null(&self, tid: Tid, at: &ColumnLocation) -> bool {
         let (chunk, slot) = self.frozen(tid);

@@ -415,13 +415,6 @@ impl<'a> ChunkView<'a> {
         }
     }
 
-    /// Says that some columns will be fetched soon.
-    pub fn will_fetch(&self, columns: ColumnSet) {
-        if let Some(frozen) = self.frozen() {
-            frozen.will_read(columns);
-        }
-    }
-
     /// The chunk, read from what was fetched of it.
     pub fn reading<'f>(&'f self, fetched: &'f FetchedChunk) -> ChunkView<'f> {
         debug_assert_eq!(self.frozen_id(), Some(fetched.0.id()), "it was fetched of this chunk");

@@ -66,6 +66,7 @@ impl TableIndex {
             for some in entries.chunks(REPORTED) {
                 self.enter_sorted(rows, some)?;
                 progress.add(some.len() as u64);
+                albireo_env::give_way();
             }
         }
         Ok(())

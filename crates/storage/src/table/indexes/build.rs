@@ -156,6 +156,7 @@ impl TableIndex {
                     }
                 }
                 progress.add(some.len() as u64);
+                albireo_env::give_way();
             }
         }
         Ok(())
