@@ -34,7 +34,7 @@ pub use freezer::FreezeSchedule;
 pub(crate) use freezer::Freezing;
 
 /// Chunks that are encoded from one snapshot: while it lives, writers copy the blocks that they change.
-const CHUNKS_OF_A_ROUND: usize = 16;
+const CHUNKS_OF_A_ROUND: usize = 32;
 /// The same where memory is short.
 const CHUNKS_AT_ONCE: usize = 4;
 
