@@ -34,7 +34,7 @@ use parking_lot::Mutex;
 /// Bytes of a file after which the next is begun.
 const FILE_BYTES: u64 = 256 << 20;
 /// Files that are written at a time, at most. Of a database with more columns than that some share one.
-const SLOTS: usize = 256;
+const SLOTS: usize = 128;
 /// The most files that the columns of one table have.
 const SLOTS_OF_A_TABLE: usize = 16;
 /// What stays of the memory that readers have left, for the next. Two threads that scan ten columns have half of it.

@@ -105,6 +105,7 @@ pub(super) fn read(file: Box<dyn ReadFile>, load: &mut Load<'_>) -> Result<(), S
         while let Some((group, sender)) = take_next(waiting) {
             let take = |batch| {
                 spent[thread].lock().clear();
+                albireo_env::give_way();
                 sender.send(Ok(Some(Decoded { batch, thread }))).is_ok()
             };
             let read = groups.read(group, target, take);

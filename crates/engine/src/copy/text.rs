@@ -259,6 +259,7 @@ fn decode_all(chunks: Chunker<'_>, decoder: &Decoder, load: &mut Load<'_>) -> Re
             way_of.feed.lock().chunks.recycle(chunk);
             way_of.take(number, thread, decoded);
             way_of.spent[thread].lock().clear();
+            albireo_env::give_way();
         }
     };
     albireo_env::scope(|threads| {
