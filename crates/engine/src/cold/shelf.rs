@@ -13,7 +13,7 @@
 //!
 //! What is there is in the redo log and the archives too, so nothing is synced, and whatever an earlier process left is
 //! removed when the database is opened. When nothing that lies at some place is wanted any more, its room is given back to
-//! the file system; the file goes when that is so of all of it.
+//! the file system; a file that is full goes when that is so of all of it.
 //!
 //! I-1 Each column has a checksum, which stays in memory: no byte is looked at before it was right.
 //! I-2 Room is given back only of what nobody can read any more.

@@ -107,15 +107,23 @@ fn room_of_rows_that_nobody_wants_is_given_back_and_no_other() {
     run(
         &db,
         "CREATE TABLE u (id INTEGER PRIMARY KEY, hash TEXT NOT NULL);
-         INSERT INTO u SELECT id, md5(id::text) FROM t;
+         INSERT INTO u SELECT g, md5(g::text) FROM generate_series(1, 50000) s (g);
          CALL albireo.freeze('u')",
     );
     db.evict_frozen();
-    let rows = all(&db);
+    let later = "SELECT count(*), count(DISTINCT hash), min(hash), sum(id) FROM u WHERE id > 16384";
+    let rows = (all(&db), ask(&db, later));
+    // The first of three chunks, in the files of the second.
+    run(&db, "DELETE FROM u WHERE id <= 16384; CALL albireo.freeze('u')");
+    db.evict_frozen();
+    db.freeze_if_due().unwrap();
+    let of_first = discarded();
+    assert!(of_first > before + 20_000, "{of_first} of {before}");
+    assert_eq!((all(&db), ask(&db, later)), rows, "what lies beside it is as it was");
     run(&db, "DROP TABLE u");
     db.freeze_if_due().unwrap();
-    assert!(discarded() > before + 20_000, "{} of {before}", discarded());
-    assert_eq!(all(&db), rows, "what else lies in the files is as it was");
+    assert!(discarded() > of_first + 20_000, "{} of {of_first}", discarded());
+    assert_eq!(all(&db), rows.0, "what lies elsewhere is as it was");
 }
 
 #[test]
@@ -231,7 +239,9 @@ fn damaged_file_is_an_error_of_those_who_need_it() {
     ] {
         let error = fails(&db, statement);
         assert_eq!(state(&error), "XX001", "{statement}: {error:?}");
-        assert!(error.to_string().contains("/cold/00000000"), "{statement}: {error}");
+        let text = error.to_string();
+        let names_one = cold_paths(&disk).iter().any(|path| text.contains(path.to_str().unwrap()));
+        assert!(names_one, "{statement}: {text}");
     }
     assert_eq!(ask(&db, "SELECT count(*) FROM t"), ask(&db, "SELECT 20000 - 20000 / 36"));
     run(&db, "INSERT INTO t (id, b) VALUES (30000, 1); UPDATE t SET b = 2 WHERE id = 30000");
