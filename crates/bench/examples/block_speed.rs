@@ -10,7 +10,7 @@ use albireo::{Config, Connection, Database, SqlError, Value};
 use albireo_env::Env;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: albireo_allocator::Allocator = albireo_allocator::Allocator {};
 
 const ROWS: i32 = 100_000;
 const SIZES: [i32; 4] = [0, 1, 10, 100];

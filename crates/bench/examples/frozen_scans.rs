@@ -11,7 +11,7 @@ use albireo::{Config, Database, SqlError};
 use albireo_env::Env;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: albireo_allocator::Allocator = albireo_allocator::Allocator {};
 
 const SCHEMA: &str = "
 CREATE TABLE line (o INTEGER, n SMALLINT NOT NULL, w SMALLINT NOT NULL, item INTEGER NOT NULL, supply SMALLINT NOT NULL,

@@ -13,7 +13,7 @@ use albireo::{Config, Database};
 use albireo_env::Env;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: albireo_allocator::Allocator = albireo_allocator::Allocator {};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 

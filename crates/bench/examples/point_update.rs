@@ -12,7 +12,7 @@ use albireo_env::Clock;
 use hdrhistogram::Histogram;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: albireo_allocator::Allocator = albireo_allocator::Allocator {};
 
 const UPDATE: &str = "UPDATE account SET cents = cents + $1 WHERE id = $2";
 const SELECT: &str = "SELECT owner, cents FROM account WHERE id = $1";

@@ -23,7 +23,7 @@ use albireo_bench::tpcc::schema::Layout;
 use albireo_env::Env;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: albireo_allocator::Allocator = albireo_allocator::Allocator {};
 
 const TURN_NS: u64 = 200_000_000;
 const KINDS: [Kind; 5] = [Kind::NewOrder, Kind::Payment, Kind::OrderStatus, Kind::Delivery, Kind::StockLevel];

@@ -22,7 +22,7 @@ use albireo_bench::tpcc::schema::Layout;
 use albireo_env::Env;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: albireo_allocator::Allocator = albireo_allocator::Allocator {};
 
 const BATCH: usize = 64;
 

@@ -11,7 +11,7 @@ use albireo::{Config, Database, Value};
 use albireo_env::Env;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: albireo_allocator::Allocator = albireo_allocator::Allocator {};
 
 const ROWS: i32 = 100_000;
 const TURN_NS: u64 = 50_000_000;

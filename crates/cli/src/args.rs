@@ -114,6 +114,9 @@ pub struct StallArgs {
     /// Run only statements whose names contain this
     #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
     pub only: String,
+    /// Let the database take memory from the system as it grows, and not before
+    #[arg(long)]
+    pub new_memory: bool,
     /// How often all of it is run, each time on a new table; the JSON shows medians
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub turns: u32,

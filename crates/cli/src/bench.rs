@@ -125,6 +125,7 @@ fn run_stall(args: &StallArgs, env: &Env, interrupt: &Interrupt) -> u8 {
         alone: Duration::from_millis(args.milliseconds.into()),
         only: args.only.clone(),
         turns: args.turns,
+        new_memory: args.new_memory,
         directory: std::env::temp_dir(),
         database: args.memory.config(),
     };

@@ -43,6 +43,7 @@ mod testing;
 mod until;
 mod verify;
 
+use albireo_allocator::Allocator;
 use albireo_base::SqlError;
 use albireo_bench::config::Config;
 use albireo_bench::driver::{Cancel, SystemUnderTest};
@@ -53,9 +54,8 @@ use embedded::Embedded;
 use interrupt::Interrupt;
 use std::process::ExitCode;
 
-/// Queries allocate and free batches on several threads at once.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Allocator = Allocator {};
 
 fn main() -> ExitCode {
     crash::install();
@@ -65,6 +65,9 @@ fn main() -> ExitCode {
 fn run() -> ExitCode {
     let cli = Cli::of_process();
     let env = Env::real();
+    if let Err(error) = albireo_allocator::give_back_aside() {
+        eprintln!("albireo: free memory goes back to the system later: {error}");
+    }
     let interrupt = match Interrupt::install() {
         Ok(interrupt) => interrupt,
         Err(error) => return failure(&format!("cannot listen for Ctrl-C: {error}")),

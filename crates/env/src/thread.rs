@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::marker::PhantomData;
 pub use std::thread::{JoinHandle, Scope, ScopedJoinHandle};
 
 use rustix::thread::CpuSet;
@@ -68,19 +69,47 @@ pub fn lower_priority() -> io::Result<()> {
     Ok(())
 }
 
+thread_local! {
+    /// When the thread has given way last.
+    static GAVE_WAY_NS: Cell<u64> = const { Cell::new(0) };
+    /// How many [`KeptCore`] it has.
+    static KEPT: Cell<u32> = const { Cell::new(0) };
+}
+
 /// Lets another thread that is ready have the calling thread's core, if it has kept it for a millisecond or longer
 /// since the last time. Who works for long calls this now and then: where threads outnumber cores, the system may
 /// wait for its own next tick, four milliseconds or more, before it takes a core from one of them.
 ///
-/// Costs some 25 ns if nothing happens, and below a microsecond if nobody else wants the core.
+/// Costs some 25 ns if nothing happens, and below a microsecond if nobody else wants the core. Does nothing while the
+/// thread has a [`KeptCore`].
 pub fn give_way() {
-    thread_local! {
-        static SINCE_NS: Cell<u64> = const { Cell::new(0) };
+    if KEPT.get() > 0 {
+        return;
     }
     let now = clock_ns(rustix::time::ClockId::Monotonic);
-    if now.saturating_sub(SINCE_NS.get()) >= TURN_NS {
+    if now.saturating_sub(GAVE_WAY_NS.get()) >= TURN_NS {
         std::thread::yield_now();
-        SINCE_NS.set(clock_ns(rustix::time::ClockId::Monotonic));
+        GAVE_WAY_NS.set(clock_ns(rustix::time::ClockId::Monotonic));
+    }
+}
+
+/// As long as this lives, its thread does not give way: it has what others wait for.
+#[derive(Debug)]
+#[must_use]
+pub struct KeptCore(PhantomData<*const ()>);
+
+impl KeptCore {
+    /// For the calling thread.
+    #[expect(clippy::new_without_default, reason = "it does something to the thread")]
+    pub fn new() -> Self {
+        KEPT.set(KEPT.get() + 1);
+        Self(PhantomData)
+    }
+}
+
+impl Drop for KeptCore {
+    fn drop(&mut self) {
+        KEPT.set(KEPT.get() - 1);
     }
 }
 
@@ -220,6 +249,23 @@ mod tests {
             assert_eq!(current_core(), core);
         });
         thread.unwrap().join().unwrap();
+    }
+
+    #[test]
+    fn thread_with_what_others_wait_for_does_not_give_way() {
+        let gave_way = || {
+            GAVE_WAY_NS.set(0);
+            give_way();
+            GAVE_WAY_NS.get() > 0
+        };
+        assert!(gave_way());
+        let (one, two) = (KeptCore::new(), KeptCore::new());
+        assert!(!gave_way());
+        drop(one);
+        assert!(!gave_way());
+        assert!(spawn("another", move || gave_way()).unwrap().join().unwrap());
+        drop(two);
+        assert!(gave_way());
     }
 
     #[test]

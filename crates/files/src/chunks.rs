@@ -13,7 +13,7 @@ use crate::csv::CsvBoundaries;
 use crate::{Fault, TextFormat, text};
 
 /// The usual length of a chunk.
-pub(crate) const CHUNK_BYTES: usize = 1 << 20;
+pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 
 /// The longest record, in bytes: a quote left open must not read the whole file into memory.
 pub(crate) const MAX_RECORD_BYTES: usize = 1 << 28;

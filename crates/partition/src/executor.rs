@@ -20,6 +20,8 @@ use crate::{CallError, SubmitError};
 
 /// Turns of the waiting loop before the thread gives its core away.
 const SPINS: u32 = 2_000;
+/// Turns of one who may keep its core: about a millisecond.
+const LONG_SPINS: u32 = 30_000;
 /// Turns before it sleeps, each time so long.
 const YIELDS: u32 = SPINS + 200;
 const NAP: Duration = Duration::from_micros(50);
@@ -31,6 +33,9 @@ pub(crate) type Task = Box<dyn FnOnce(Option<&mut PartitionState>) + Send>;
 /// One partition.
 pub(crate) struct Partition {
     token: Mutex<PartitionState>,
+    /// How many spin while others own it, and how many may do so for long.
+    spinners: AtomicU32,
+    most_spinners: u32,
     /// How many wait to own it with others. While positive nobody else enters.
     wanted: AtomicU32,
     /// How many of those want a snapshot: changed while `wanted` holds their own one, so that whoever
@@ -78,6 +83,9 @@ impl Partition {
     pub(crate) fn new(state: PartitionState, capacity: usize, clock: Clock, errand: Arc<dyn Errand>) -> Self {
         Self {
             token: Mutex::new(state),
+            spinners: AtomicU32::new(0),
+            // They are not to take the owner's core.
+            most_spinners: albireo_env::cores().saturating_sub(1) as u32,
             wanted: AtomicU32::new(0),
             for_snapshots: AtomicU32::new(0),
             queue: Mutex::default(),
@@ -117,6 +125,7 @@ impl Partition {
     fn enter_slow(&self) -> Token<'_> {
         let start = self.clock.now();
         let (mut parked, mut for_snapshot) = (false, false);
+        let mut spinning = None;
         let mut state = loop {
             let mut turns = 0;
             while self.wanted.load(Ordering::Acquire) > 0 {
@@ -127,12 +136,16 @@ impl Partition {
                     relax(&mut turns, &self.clock);
                 }
             }
-            match self.token.try_lock() {
-                Some(state) => break Token::new(state),
-                None => relax(&mut turns, &self.clock),
+            if let Some(state) = self.token.try_lock() {
+                break Token::new(state);
             }
-            if turns >= SPINS {
-                break Token::new(self.token.lock());
+            if spinning.get_or_insert_with(|| Spinning::new(&self.spinners, self.most_spinners)).turn() {
+                continue;
+            }
+            spinning = None;
+            let state = self.token.lock();
+            if self.wanted.load(Ordering::Acquire) == 0 {
+                break Token::new(state);
             }
         };
         if parked {
@@ -274,6 +287,36 @@ impl Partition {
     }
 }
 
+/// Waiting in place for whoever owns a partition.
+///
+/// Who sleeps has to wait for a core when the owner is done: where the kernel does not interrupt itself, as long as
+/// its next tick takes, four milliseconds. So it keeps its core for longer than a step of a bulk statement takes. But
+/// only so many do so that the owner has a core too.
+struct Spinning<'p> {
+    spinners: &'p AtomicU32,
+    left: u32,
+}
+
+impl<'p> Spinning<'p> {
+    fn new(spinners: &'p AtomicU32, most: u32) -> Self {
+        let before = spinners.fetch_add(1, Ordering::Relaxed);
+        Self { spinners, left: if before < most { LONG_SPINS } else { SPINS } }
+    }
+
+    /// One turn; `false`: it has been long enough.
+    fn turn(&mut self) -> bool {
+        std::hint::spin_loop();
+        self.left = self.left.saturating_sub(1);
+        self.left > 0
+    }
+}
+
+impl Drop for Spinning<'_> {
+    fn drop(&mut self) {
+        self.spinners.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// One turn of waiting: first in place, then giving the core to others, then asleep. Who is waited for may need the
 /// core, and may have a lower priority.
 pub(crate) fn relax(turns: &mut u32, clock: &Clock) {
@@ -397,5 +440,30 @@ impl<T> Drop for Deliver<T> {
             *self.slot.result.lock() = Some(Err(CallError::Closed));
             self.slot.arrived.notify_all();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many turns one may spin.
+    fn turns(mut spinning: Spinning<'_>) -> u32 {
+        let mut turns = 1;
+        while spinning.turn() {
+            turns += 1;
+        }
+        turns
+    }
+
+    #[test]
+    fn only_so_many_keep_their_cores_for_long_while_others_own_a_partition() {
+        let spinners = AtomicU32::new(0);
+        let first = Spinning::new(&spinners, 1);
+        assert_eq!(turns(Spinning::new(&spinners, 1)), SPINS);
+        assert_eq!(turns(first), LONG_SPINS);
+        assert_eq!(turns(Spinning::new(&spinners, 1)), LONG_SPINS, "who has slept since does not count");
+        assert_eq!(turns(Spinning::new(&spinners, 0)), SPINS, "the owner has the only core");
+        assert_eq!(spinners.into_inner(), 0);
     }
 }

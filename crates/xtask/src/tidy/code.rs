@@ -15,7 +15,7 @@ const FILE_LINES: usize = 800;
 const FUNCTION_LINES: usize = 70;
 
 /// Crates that may contain `unsafe` code.
-const UNSAFE_CRATES: &[&str] = &["compile", "storage"];
+const UNSAFE_CRATES: &[&str] = &["allocator", "compile", "storage"];
 
 /// Crates that may go around `albireo-env`: the door itself, tools, and what only tests use.
 const DOOR_CRATES: &[&str] = &["env", "testing", "xtask"];

@@ -11,6 +11,7 @@ const TIERS: &[(&str, u8)] = &[
     ("env", 1),
     ("redo", 1),
     ("storage", 1),
+    ("allocator", 2),
     ("sql", 2),
     ("files", 2),
     ("partition", 2),

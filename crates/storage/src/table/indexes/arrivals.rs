@@ -88,7 +88,7 @@ impl Arrival {
         }
     }
 
-    /// Sorts the keys that were read.
+    /// Sorts the keys that were read, and gives way to other threads meanwhile.
     pub fn sort(&mut self) {
         self.batch.sort();
         self.is_sorted = true;

@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 
 use albireo_base::{StatementProgress, Tid};
 
+use super::build::sort_by;
 use super::sorted::live_from;
 use super::{Failure, KeyColumns, TableIndex, build_key, in_rows};
 use crate::index::{BareIndex, StoredKeys};
@@ -84,7 +85,7 @@ impl TableIndex {
             entries.push(Entry { prefix: key.prefix, tid, is_long: !key.rest.is_empty(), has_null });
         }
         let mut order = order(&self.columns, rows);
-        entries.sort_unstable_by(|a, b| order.keys(a, b).then(a.tid.cmp(&b.tid)));
+        sort_by(&mut entries, |a, b| order.keys(a, b).then(a.tid.cmp(&b.tid)));
         (entries, tids.next())
     }
 

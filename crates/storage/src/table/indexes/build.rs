@@ -4,6 +4,7 @@
 //! one after another, and filled; elsewhere the processor is asked for places ahead. Keys are built once each,
 //! and rows with equal beginnings of keys are told apart by the keys of the batch as far as it goes.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use albireo_base::{StatementProgress, Tid};
@@ -19,6 +20,9 @@ const BATCH_ROWS: usize = 256 << 10;
 const BATCH_BYTES: usize = 16 << 20;
 /// Bytes behind the first 16 of most keys that have some.
 const USUAL_REST: usize = 64;
+/// Comparisons, and rows, after which whoever works gives way, which it does if others wait: some 50 and 200 µs.
+const COMPARISONS: usize = 8 << 10;
+pub(super) const ROWS_AT_ONCE: usize = 4 << 10;
 /// Places that the processor is asked for ahead.
 const AHEAD: usize = 16;
 
@@ -92,16 +96,28 @@ impl Batch {
         let mut keys = std::mem::take(&mut self.keys);
         let by_prefix = self.rests.is_empty();
         if by_prefix && !keys.is_sorted() {
-            keys.sort_unstable();
+            sort_by(&mut keys, Ord::cmp);
         } else if !by_prefix {
             let rest = |row: u32| self.rest(row as usize);
-            keys.sort_unstable_by(|a, b| {
+            sort_by(&mut keys, |a, b| {
                 a.0.cmp(&b.0).then_with(|| rest(a.1).cmp(rest(b.1))).then(a.1.cmp(&b.1))
             });
         }
         self.keys = keys;
         debug_assert!(self.keys.is_sorted_by(|a, b| a.0 <= b.0), "leaves are met one after another");
     }
+}
+
+/// Sorts a list, in whatever order equal ones come, and gives way meanwhile.
+pub(super) fn sort_by<T>(list: &mut [T], mut order: impl FnMut(&T, &T) -> Ordering) {
+    let mut compared = 0_usize;
+    list.sort_unstable_by(|a, b| {
+        compared += 1;
+        if compared.is_multiple_of(COMPARISONS) {
+            albireo_env::give_way();
+        }
+        order(a, b)
+    });
 }
 
 /// Makes room behind what a list holds: twice as much as there is, if there is too little.
@@ -148,7 +164,7 @@ impl TableIndex {
         while let Some(first) = from {
             let words;
             (words, from) = self.sorted_words(rows, packing, first);
-            for some in words.chunks(BATCH_ROWS) {
+            for some in words.chunks(ROWS_AT_ONCE) {
                 for &word in some {
                     let (key, tid) = packing.unpack(word);
                     if !self.index.append_short(key, tid.0) {
@@ -220,13 +236,20 @@ impl TableIndex {
                 && let Some(tid) = tids.next()
             {
                 self.push(rows, tid, batch, &mut key);
+                if batch.keys.len().is_multiple_of(ROWS_AT_ONCE) {
+                    albireo_env::give_way();
+                }
             }
             if batch.keys.is_empty() {
                 return Ok(());
             }
             self.prepare_batch(batch);
-            self.insert_batch(rows, batch, 0..batch.keys.len())?;
-            progress.add(batch.keys.len() as u64);
+            let count = batch.keys.len();
+            for first in (0..count).step_by(ROWS_AT_ONCE) {
+                self.insert_batch(rows, batch, first..count.min(first + ROWS_AT_ONCE))?;
+                albireo_env::give_way();
+            }
+            progress.add(count as u64);
         }
     }
 

@@ -7,6 +7,7 @@
 use albireo_base::Tid;
 
 use super::TableIndex;
+use super::build::ROWS_AT_ONCE;
 use crate::rows::Rows;
 
 /// Entries that are sorted together: 128 MiB; few where it is tested, so that there are often more.
@@ -69,11 +70,15 @@ impl Packing {
     }
 }
 
-/// The live rows from one on.
+/// The live rows from one on. Gives way now and then: they are all rows of a table, mostly.
 pub(super) fn live_from(rows: &Rows, first: Tid) -> impl Iterator<Item = Tid> {
-    let mut next = rows.next_live(first);
+    let (mut next, mut count) = (rows.next_live(first), 0_usize);
     std::iter::from_fn(move || {
         let tid = next?;
+        count += 1;
+        if count.is_multiple_of(ROWS_AT_ONCE) {
+            albireo_env::give_way();
+        }
         next = rows.next_live(Tid(tid.0 + 1));
         Some(tid)
     })
