@@ -148,6 +148,22 @@ fn bench_compaction_asks_frozen_rows_what_it_asks_hot_ones() {
     assert_eq!(observed["transaction_ns"]["frozen"].as_array().map(Vec::len), Some(8));
     assert_eq!(observed["reads_ms"]["frozen"].as_array().map(Vec::len), Some(8));
     assert!(report["archives"]["second_bytes"].as_u64().is_some_and(|bytes| bytes > 0));
+    assert_eq!(report["instant"].as_array().map(Vec::len), Some(2));
+    assert_eq!(report["runs"].as_array().map(Vec::len), Some(2));
+    for (compressed, runs) in [(0_usize, 10), (1, 50)] {
+        let compressed = &report["instant"][compressed];
+        assert!(compressed["added"].as_u64().is_some_and(|texts| texts > 0), "{compressed}");
+        assert_eq!(compressed["insert_ms"]["frozen"].as_array().map(Vec::len), Some(2));
+        assert_eq!(compressed["freeze_ms"].as_array().map(Vec::len), Some(2));
+        let sums = report["runs"].as_array().and_then(|all| all.iter().find(|sums| sums["length"] == runs));
+        let sums = sums.expect("runs of this length");
+        assert_eq!(sums["query_ms"]["frozen"].as_array().map(Vec::len), Some(8));
+        for form in ["plain", "positions", "lengths"] {
+            for times in ["sums_ms", "accesses_ns"] {
+                assert_eq!(sums[times][form].as_array().map(Vec::len), Some(2), "{times}, {form}");
+            }
+        }
+    }
     let report = json("bench compaction --small --warehouses 1 --turns 1 --only SELECT --format json");
     assert_shown(&report, 1);
 }

@@ -11,6 +11,7 @@
 //! Paper: Funke, Kemper and Neumann, *Compacting Transactional Data in Hybrid OLTP & OLAP Databases*, VLDB 2012, §5.
 
 mod archive;
+mod fig13;
 mod fig14;
 mod freezing;
 mod loss;
@@ -21,6 +22,7 @@ mod report;
 mod rows;
 mod scans;
 mod sizes;
+mod table1;
 
 use albireo::{Database, SqlError, SqlState};
 use albireo_env::Env;
@@ -31,8 +33,8 @@ use crate::progress::Observer;
 use pair::Pair;
 
 pub use report::{
-    Archives, CompactionReport, Freezing, InTurns, Loss, Marks, Observers, PrefixScan, PrefixScans,
-    QueryTimes, Size,
+    Archives, CompactionReport, Freezing, InTurns, InstantCompression, Loss, Marks, Observers, PrefixScan,
+    PrefixScans, QueryTimes, RunSums, Schemes, Size,
 };
 
 /// The tables that grow for ever.
@@ -55,6 +57,8 @@ enum Experiment {
     Loss,
     Observers,
     Prefixes,
+    Instant,
+    Runs,
     Freezing,
     Memory,
     Queries,
@@ -66,10 +70,12 @@ enum Experiment {
 }
 
 impl Experiment {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 13] = [
         Self::Loss,
         Self::Observers,
         Self::Prefixes,
+        Self::Instant,
+        Self::Runs,
         Self::Freezing,
         Self::Memory,
         Self::Queries,
@@ -82,7 +88,10 @@ impl Experiment {
 
     /// Whether it makes databases of its own.
     fn has_databases(self) -> bool {
-        matches!(self, Self::Loss | Self::Observers | Self::Archives | Self::Prefixes)
+        matches!(
+            self,
+            Self::Loss | Self::Observers | Self::Archives | Self::Prefixes | Self::Instant | Self::Runs
+        )
     }
 
     fn name(self) -> &'static str {
@@ -90,6 +99,8 @@ impl Experiment {
             Self::Loss => "loss of throughput",
             Self::Observers => "observers",
             Self::Prefixes => "prefix scans",
+            Self::Instant => "instant compression",
+            Self::Runs => "sums of runs",
             Self::Freezing => "freezing",
             Self::Memory => "memory",
             Self::Queries => "queries",
@@ -143,6 +154,14 @@ impl Bench<'_> {
             self.show(Experiment::Prefixes);
             report.prefixes = Some(self.prefixes()?);
         }
+        if asked(&Experiment::Instant) && !self.cancel.is_cancelled() {
+            self.show(Experiment::Instant);
+            report.instant = self.instant_compression()?;
+        }
+        if asked(&Experiment::Runs) && !self.cancel.is_cancelled() {
+            self.show(Experiment::Runs);
+            report.runs = self.run_sums()?;
+        }
         let mut others = Experiment::ALL.into_iter().filter(asked).filter(|one| !one.has_databases());
         let Some(first) = others.next() else { return Ok(()) };
         self.show(first);
@@ -154,9 +173,12 @@ impl Bench<'_> {
             }
             self.show(experiment);
             match experiment {
-                Experiment::Loss | Experiment::Observers | Experiment::Archives | Experiment::Prefixes => {
-                    unreachable!("they have databases of their own")
-                }
+                Experiment::Loss
+                | Experiment::Observers
+                | Experiment::Archives
+                | Experiment::Prefixes
+                | Experiment::Instant
+                | Experiment::Runs => unreachable!("they have databases of their own"),
                 Experiment::Freezing => report.freezing = self.freezing(&pair.frozen)?,
                 Experiment::Memory => report.memory.clone_from(&memory),
                 Experiment::Queries => report.queries = self.queries(&pair)?,

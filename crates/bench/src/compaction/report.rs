@@ -41,6 +41,10 @@ pub struct CompactionReport {
     pub archives: Option<Archives>,
     /// Of rows whose names begin alike, found in four ways.
     pub prefixes: Option<PrefixScans>,
+    /// Of order lines with few different texts and with many, compressed when they are inserted.
+    pub instant: Vec<InstantCompression>,
+    /// Of runs of two lengths.
+    pub runs: Vec<RunSums>,
     /// The figures beside what is asked of them.
     pub shows: Vec<Shown>,
     /// Whether it was ended early on request.
@@ -255,6 +259,119 @@ impl PrefixScans {
     }
 }
 
+/// Order lines that were inserted by a procedure: "hot" is without compressing a text of theirs at once, "frozen" with.
+#[derive(Clone, Debug, Serialize)]
+pub struct InstantCompression {
+    /// Different texts.
+    pub texts: u64,
+    /// Lines.
+    pub rows: u64,
+    /// Texts that the dictionary did not have before.
+    pub added: u64,
+    /// Milliseconds of inserting all lines.
+    pub insert_ms: InTurns,
+    /// Milliseconds of freezing all lines that were inserted without.
+    pub freeze_ms: Vec<f64>,
+    /// The paper's milliseconds for each million lines without and with, and what that is relative to without.
+    pub paper: &'static str,
+}
+
+impl InstantCompression {
+    fn show(all: &[Self], text: &mut String) {
+        let Some(first) = all.first() else { return };
+        let _ = writeln!(
+            text,
+            "\nCompressing a text of 24 characters when its order line is inserted, {} lines by compiled procedures, ms for each \
+             million\n{:>16} {:>12} {:>12} {:>12} {:>8} {:>18}  paper, likewise",
+            first.rows, "different texts", "of them new", "without", "with", "times", "freezing later"
+        );
+        for Self { texts, rows, added, insert_ms, freeze_ms, paper } in all {
+            let a_million = |ms: f64| ms / *rows as f64 * 1e6;
+            let (without, with, times) = insert_ms.medians();
+            let [without, with, freezing] = [without, with, median(freeze_ms)].map(a_million);
+            let _ = writeln!(
+                text,
+                "{texts:>16} {added:>12} {without:>12.1} {with:>12.1} {times:>7.2}x {freezing:>18.1}  {paper}"
+            );
+        }
+    }
+}
+
+/// Times of one thing done to the same values in three forms, of each turn.
+#[derive(Clone, Default, Debug, Serialize)]
+pub struct Schemes {
+    /// As they are.
+    pub plain: Vec<f64>,
+    /// Runs, each a value and the position of its end.
+    pub positions: Vec<f64>,
+    /// Runs, each a value and its length.
+    pub lengths: Vec<f64>,
+}
+
+impl Schemes {
+    pub(super) fn push(&mut self, plain: f64, positions: f64, lengths: f64) {
+        self.plain.push(plain);
+        self.positions.push(positions);
+        self.lengths.push(lengths);
+    }
+
+    /// The medians of the three.
+    fn medians(&self) -> [f64; 3] {
+        [&self.plain, &self.positions, &self.lengths].map(median)
+    }
+}
+
+/// Sums over runs of one length, and single values of these.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunSums {
+    /// Rows of each run.
+    pub length: u64,
+    /// Rows of each table.
+    pub rows: u64,
+    /// Milliseconds of a sum by SQL: of a hot table, and of one that is frozen as runs with positions.
+    pub query_ms: InTurns,
+    /// Values in memory, without a database.
+    pub values: u64,
+    /// Milliseconds of adding these up by a loop.
+    pub sums_ms: Schemes,
+    /// Nanoseconds of an access to one of these at random.
+    pub accesses_ns: Schemes,
+    /// The paper's time of an access by positions, relative to a value as it is.
+    pub paper: &'static str,
+}
+
+impl RunSums {
+    fn show(all: &[Self], text: &mut String) {
+        let Some(Self { rows, values, .. }) = all.first() else { return };
+        let _ = writeln!(
+            text,
+            "\nSums over runs, ms: of {rows} rows by SQL, of {values} values by loops; in the paper, of 500 M, positions are hardly \
+             slower than lengths\n{:>8} {:>10} {:>10} {:>8} {:>14} {:>10} {:>10}",
+            "run of", "SQL, hot", "frozen", "times", "loop, as is", "positions", "lengths"
+        );
+        for Self { length, query_ms, sums_ms, .. } in all {
+            let ((hot, frozen, times), [plain, positions, lengths]) = (query_ms.medians(), sums_ms.medians());
+            let _ = writeln!(
+                text,
+                "{length:>8} {hot:>10.3} {frozen:>10.3} {times:>7.2}x {plain:>14.3} {positions:>10.3} {lengths:>10.3}"
+            );
+        }
+        let _ = writeln!(
+            text,
+            "{:>8} {:>11} {:>10} {:>8} {:>14} {:>10}  paper, times by positions; by lengths",
+            "run of", "a value, ns", "positions", "times", "lengths", "times"
+        );
+        for Self { length, accesses_ns, paper, .. } in all {
+            let [plain, positions, lengths] = accesses_ns.medians();
+            let (by_positions, by_lengths) = (positions / plain, lengths / plain);
+            let _ = writeln!(
+                text,
+                "{length:>8} {plain:>11.2} {positions:>10.2} {by_positions:>7.1}x {lengths:>14.0} {by_lengths:>9.0}x  {paper}; to 10^6"
+            );
+        }
+    }
+}
+
 /// Milliseconds of a query.
 #[derive(Clone, Debug, Serialize)]
 pub struct QueryTimes {
@@ -319,6 +436,8 @@ impl CompactionReport {
             columns: Vec::new(),
             archives: None,
             prefixes: None,
+            instant: Vec::new(),
+            runs: Vec::new(),
             shows: Vec::new(),
             interrupted: false,
             error: None,
@@ -477,6 +596,8 @@ impl CompactionReport {
         if let Some(prefixes) = &self.prefixes {
             prefixes.show(text);
         }
+        InstantCompression::show(&self.instant, text);
+        RunSums::show(&self.runs, text);
     }
 
     fn loss(&self, text: &mut String) {
