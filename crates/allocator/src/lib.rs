@@ -49,6 +49,7 @@ mod tests {
     static ALLOCATOR: Allocator = mimalloc::MiMalloc;
 
     /// Bytes of the process in memory.
+    #[expect(clippy::disallowed_methods, reason = "the test looks at its own process")]
     fn resident_bytes() -> usize {
         let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
         pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096

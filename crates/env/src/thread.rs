@@ -263,7 +263,7 @@ mod tests {
         assert!(!gave_way());
         drop(one);
         assert!(!gave_way());
-        assert!(spawn("another", move || gave_way()).unwrap().join().unwrap());
+        assert!(spawn("another", gave_way).unwrap().join().unwrap());
         drop(two);
         assert!(gave_way());
     }
