@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use albireo_base::progress::{Phase, StatementProgress, Unit};
 use albireo_base::{PartitionId, TableId};
-use albireo_env::KeptCore;
 use albireo_redo::{Header, Kind, Log};
 use albireo_storage::{
     BudgetSpent, DatabaseSnapshot, Layout, Placement, SnapshotRegistry, SnapshotScope, Table, TableError,
@@ -27,14 +26,13 @@ pub(crate) struct Tokens<'a> {
     states: Vec<Token<'a>>,
     partitions: &'a [Arc<Partition>],
     purpose: Purpose,
-    _kept: KeptCore,
 }
 
 impl<'a> Tokens<'a> {
     /// Takes them; the barrier has been raised for `purpose`, and nobody else takes them at the same time.
     pub(crate) fn take_raised(partitions: &'a [Arc<Partition>], purpose: Purpose) -> Self {
         let states = partitions.iter().map(|p| p.enter_raised()).collect();
-        let mut tokens = Self { states, partitions, purpose, _kept: KeptCore::new() };
+        let mut tokens = Self { states, partitions, purpose };
         for (n, state) in tokens.states.iter_mut().enumerate() {
             assert!(state.tx.undo.is_empty(), "the barrier stands between two transactions");
             debug_assert!(state.parked.is_none(), "what was in place has been taken back");

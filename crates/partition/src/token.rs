@@ -1,38 +1,25 @@
 //! What a partition belongs to whoever has it, and whether a thread has one.
 
-use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 
+use albireo_env::KeptCore;
 use parking_lot::MutexGuard;
 
 use crate::data::PartitionState;
 
-thread_local! {
-    /// The partitions that this thread owns.
-    static OWNED: Cell<u32> = const { Cell::new(0) };
-}
-
 /// Whether this thread owns a partition, so that nobody may wait in it who needs one.
 pub(crate) fn owns_partition() -> bool {
-    OWNED.get() > 0
+    KeptCore::is_held()
 }
 
-/// A partition, owned until this is dropped.
-pub(crate) struct Token<'p>(MutexGuard<'p, PartitionState>);
+/// A partition, owned until this is dropped. Whoever has one keeps its core: others wait for it.
+pub(crate) struct Token<'p>(MutexGuard<'p, PartitionState>, KeptCore);
 
 impl<'p> Token<'p> {
     /// Of the thread that has locked it.
     #[inline]
     pub(crate) fn new(state: MutexGuard<'p, PartitionState>) -> Self {
-        OWNED.set(OWNED.get() + 1);
-        Self(state)
-    }
-}
-
-impl Drop for Token<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        OWNED.set(OWNED.get() - 1);
+        Self(state, KeptCore::new())
     }
 }
 

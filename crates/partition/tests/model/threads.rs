@@ -1,12 +1,14 @@
 //! The same bank under real threads: executors, callers, crossing transactions and snapshots.
 
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 
 use albireo_base::PartitionId;
 use albireo_env::{Env, scope, spawn_scoped};
 use albireo_partition::{Call, Route};
 use albireo_storage::SnapshotScope;
+use albireo_testing::wait_until;
 
 use crate::bank::{ACCOUNTS, Bank, Ending, OPENING, Transfer, TransferArgs};
 
@@ -71,6 +73,29 @@ fn call_all(bank: &Bank, transfer: &Arc<Transfer>, caller: i32) {
         }
     }
     pending.into_iter().for_each(|call| assert!(call.wait().is_ok()));
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the test looks at a thread of its own")]
+fn who_waits_long_for_a_partition_sleeps() {
+    let bank = Bank::new(1, 8, &Env::real());
+    let call = || Call::new(Route::Partition(PartitionId(0)), "waits");
+    let (waiting, waits) = mpsc::channel();
+    scope(|s| {
+        let owned = bank.partitions.transact(&call(), |_| {
+            let (bank, waiting) = (&bank, waiting.clone());
+            let wait = move || {
+                waiting.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
+                bank.partitions.transact(&call(), |_| Ok(())).unwrap();
+            };
+            spawn_scoped(s, "waits", wait).unwrap();
+            let status = Path::new("/proc").join(waits.recv().unwrap()).join("status");
+            let sleeps = || std::fs::read_to_string(&status).unwrap().contains("State:\tS");
+            wait_until("the other thread sleeps", sleeps);
+            Ok(())
+        });
+        owned.unwrap();
+    });
 }
 
 #[test]
