@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
 use albireo_base::PartitionId;
-use albireo_env::{Env, scope, spawn_scoped};
+use albireo_env::{Env, KeptCore, scope, spawn_scoped};
 use albireo_partition::{Call, Route};
 use albireo_storage::SnapshotScope;
 use albireo_testing::wait_until;
@@ -83,6 +83,7 @@ fn who_waits_long_for_a_partition_sleeps() {
     let (waiting, waits) = mpsc::channel();
     scope(|s| {
         let owned = bank.partitions.transact(&call(), |_| {
+            assert!(KeptCore::is_held(), "others wait for it");
             let (bank, waiting) = (&bank, waiting.clone());
             let wait = move || {
                 waiting.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
@@ -95,6 +96,7 @@ fn who_waits_long_for_a_partition_sleeps() {
             Ok(())
         });
         owned.unwrap();
+        assert!(!KeptCore::is_held());
     });
 }
 
