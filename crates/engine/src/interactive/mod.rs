@@ -64,6 +64,9 @@ pub(crate) struct Interactive {
     wrote: bool,
     /// The partitions in which it is entered.
     entered: BTreeSet<PartitionId>,
+    /// Whether its last statement owned every partition in which it is entered: then all that it has read was so at that
+    /// one moment, whatever has been changed since.
+    at_one_moment: bool,
     savepoints: Vec<Savepoint>,
     /// What others see of it.
     activity: Option<Arc<Activity>>,
@@ -90,6 +93,7 @@ impl Interactive {
             parked,
             wrote: false,
             entered: BTreeSet::new(),
+            at_one_moment: false,
             savepoints: Vec::new(),
             activity: None,
             ended: None,
@@ -188,6 +192,7 @@ impl Interactive {
     fn keep(&mut self, tx: &mut Transaction, since: Mark) {
         tx.enter_reads(&self.reader, since, self.keeps_reads(), self.step);
         self.entered.extend(tx.sites().map(|site| tx.partition(site)));
+        self.at_one_moment = self.entered.len() == tx.sites().count();
         self.wrote |= tx.changes() > 0;
         if tx.is_crossing() {
             // It is taken back.
@@ -208,6 +213,18 @@ impl Interactive {
         match self.reader.conflict() {
             Some(conflict) => Err(failed(conflict, catalog)),
             None => Ok(()),
+        }
+    }
+
+    /// Whether what its last statement gave may be told to the client.
+    ///
+    /// # Errors
+    /// 40001 if it may have been read before somebody changed what was read in another partition; as
+    /// [`Interactive::check_time`].
+    fn check_answer(&self, catalog: &Catalog) -> Result<(), SqlError> {
+        match self.at_one_moment {
+            true => self.check_time(),
+            false => self.check(catalog),
         }
     }
 

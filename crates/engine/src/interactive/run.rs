@@ -79,8 +79,7 @@ impl Database {
                     self.wait_for_lock(owner, &held, how, &goes_on).map(|()| None)
                 }
             });
-            // What it gave may have been read before somebody changed what was read elsewhere.
-            if let Some(done) = open.check(catalog).and(done).transpose() {
+            if let Some(done) = open.check_answer(catalog).and(done).transpose() {
                 return Some(done);
             }
         }
@@ -106,6 +105,7 @@ struct Inside<'a> {
 
 impl Inside<'_> {
     fn run(&self, open: &mut Interactive, entry: &Entry) -> Result<Step, SqlError> {
+        open.at_one_moment = false;
         open.check(&entry.library.catalog)?;
         self.limits.check()?;
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;

@@ -3,8 +3,13 @@
 
 use std::fmt::Write as _;
 
+use albireo_olap::CancelToken;
+use albireo_partition::LockOwner;
+use albireo_sql::classify::Isolation;
 use albireo_testing::Random;
 
+use super::{Interactive, Statement};
+use crate::settings::Settings;
 use crate::statements::ExecutionPath;
 use crate::{Config, Connection, Database, Outcome, SqlError};
 
@@ -259,5 +264,43 @@ fn what_either_path_has_read_counts() {
             db.execute(rival).unwrap();
             assert_eq!(told(&one.execute("COMMIT")), "40001", "{read}, then {rival}");
         }
+    }
+}
+
+/// One statement, and then a change of what it has read, before its client is told.
+fn changed_after(db: &Database, open: &mut Interactive, id: i64) {
+    let text = format!("SELECT value FROM t WHERE id = {id}");
+    db.query(&text, &[]).unwrap();
+    let (settings, cancel) = (Settings::default(), CancelToken::default());
+    let source = (text.as_str(), &[][..], true);
+    let done = db.run_interactive(open, Statement::Kept, source, &settings, &cancel);
+    done.expect("it is kept").unwrap();
+    db.execute(&format!("UPDATE t SET value = value + 1 WHERE id = {id}")).unwrap();
+    assert!(open.check(&db.catalog()).is_err());
+}
+
+#[test]
+fn what_was_read_at_one_moment_is_told_whatever_has_changed_since() {
+    for path in [ExecutionPath::Transactional, ExecutionPath::Analytical] {
+        let db = database(2, Some(path));
+        let elsewhere = |id: &i64| {
+            let home = |id: i64| db.inner.partitions.partition_of_key(id);
+            home(*id) != home(1)
+        };
+        let other = (2..13).find(elsewhere).unwrap();
+        let mut open = db.begin_interactive(Isolation::Serializable, &LockOwner::new());
+        changed_after(&db, &mut open, 1);
+        assert!(open.check_answer(&db.catalog()).is_ok(), "its only statement");
+        db.end_interactive(&open);
+
+        let mut open = db.begin_interactive(Isolation::Serializable, &LockOwner::new());
+        let (settings, cancel) = (Settings::default(), CancelToken::default());
+        let source = ("SELECT value FROM t WHERE id = 1", &[][..], true);
+        db.run_interactive(&mut open, Statement::Kept, source, &settings, &cancel).unwrap().unwrap();
+        changed_after(&db, &mut open, other);
+        let told = open.check_answer(&db.catalog());
+        // Over a snapshot it had all partitions.
+        assert_eq!(told.is_ok(), path == ExecutionPath::Analytical, "its second, of another partition");
+        db.end_interactive(&open);
     }
 }
