@@ -50,9 +50,17 @@ pub(crate) struct Arrivals {
 /// The turn of a statement that works beside a table.
 pub struct Turn(Arc<Mutex<()>>);
 
+/// While this is there, no other statement works beside the table.
+pub type Alone<'t> = MutexGuard<'t, ()>;
+
 impl Turn {
+    /// Takes it if nobody has it.
+    pub fn take(&self) -> Option<Alone<'_>> {
+        self.0.try_lock()
+    }
+
     /// Waits for it, as long as the statement goes on.
-    pub fn wait(&self, goes_on: &dyn Fn() -> bool) -> Option<MutexGuard<'_, ()>> {
+    pub fn wait(&self, goes_on: &dyn Fn() -> bool) -> Option<Alone<'_>> {
         loop {
             if let Some(alone) = self.0.try_lock_for(BETWEEN_QUESTIONS) {
                 return Some(alone);

@@ -59,7 +59,7 @@ mod switch;
 mod token;
 mod transaction;
 
-pub use arrivals::{ArrivalError, Bringing, Turn};
+pub use arrivals::{Alone, ArrivalError, Bringing, Turn};
 pub use bulk::BulkInsert;
 pub use call::{Call, Command, Measure};
 pub use error::{Abort, CallError, SubmitError};

@@ -22,8 +22,8 @@ use albireo_execute::query::{self, FoundRow, FoundRows};
 use albireo_olap::QueryStream;
 use albireo_olap::relation::Snapshot;
 use albireo_partition::{
-    self as partition, Abort, Call, ChangedRows, Follower, Route, Switch, Switched, TableHandle, Transaction,
-    Turn,
+    self as partition, Abort, Alone, Call, ChangedRows, Follower, Route, Switch, Switched, TableHandle,
+    Transaction, Turn,
 };
 use albireo_semantics::datum::Datum;
 use albireo_semantics::query::tree::{Change, Target, Update};
@@ -99,7 +99,8 @@ impl Queried<'_> {
             return Ok(None);
         }
         let turn = self.database.inner.partitions.turn(handle(&target.table));
-        let (mut alone, mut tries) = (None, 0);
+        // If they are many, the query need not run again.
+        let (mut alone, mut tries) = (turn.take(), 0);
         while tries < TRIES {
             let mut aside = Aside::begin(self, target, arguments)?;
             aside.is_alone = alone.is_some();
@@ -132,7 +133,7 @@ impl Queried<'_> {
     ///
     /// # Errors
     /// 57014 if it is to end before.
-    pub(super) fn wait_for<'t>(&self, turn: &'t Turn) -> Result<impl Sized + use<'t>, SqlError> {
+    pub(super) fn wait_for<'t>(&self, turn: &'t Turn) -> Result<Alone<'t>, SqlError> {
         let limits = self.database.limits(self.settings, self.cancel);
         let alone = turn.wait(&|| limits.check().is_ok());
         alone.ok_or_else(|| limits.interrupts.ended())

@@ -79,7 +79,8 @@ impl Queried<'_> {
         let scope = self.scope().covering(handle.id(), covered);
         let partitions = &self.database.inner.partitions;
         let turn = partitions.turn(handle);
-        let (mut alone, mut tries) = (None, 0);
+        // If they are many, the query need not run again.
+        let (mut alone, mut tries) = (turn.take(), 0);
         while tries < TRIES {
             let seen = partitions.snapshot(&scope).map_err(|spent| crate::errors::session(spent.into()))?;
             self.database.inner.meanwhile.happens(Moment::Before);

@@ -143,19 +143,16 @@ impl Shadow {
             self.melt(index / self.layout.entries(), original.rows)?;
             return Ok(self.blocks[index].expect("a chunk that is melted has all its blocks"));
         }
-        let block = self.add_block(index)?;
-        let bytes = self.layout.entry_bytes[index % self.layout.entries()] as usize;
         let old = original.rows.dir.entries[index].block;
         let in_use = usize::try_from(original.slots.saturating_sub(first.0)).unwrap_or(usize::MAX);
-        // SAFETY: both blocks have `bytes` bytes, the new one is nobody's, and the old one lives as long as the
+        let values = stride.map_or(0, |stride| in_use.saturating_mul(stride as usize));
+        let (block, copied) = self.new_block(index, values)?;
+        // SAFETY: both blocks have room for as many bytes, the new one is nobody's, and the old one lives as long as the
         // original. Of its values only those in slots that the original has are read, which nobody writes; bits are
         // read word by word, as they are shared.
         unsafe {
             match stride {
-                Some(stride) => {
-                    let count = in_use.saturating_mul(stride as usize).min(bytes);
-                    std::ptr::copy_nonoverlapping(old.as_ptr(), block.as_ptr(), count);
-                }
+                Some(_) => std::ptr::copy_nonoverlapping(old.as_ptr(), block.as_ptr(), copied),
                 None => {
                     let count = in_use.min(CHUNK_ROWS);
                     bitmap::put(block, 0, count, bitmap::copy(old, count));
@@ -167,16 +164,22 @@ impl Shadow {
 
     /// A block of zeroes.
     pub(super) fn add_block(&mut self, index: usize) -> Result<NonNull<u8>, OutOfMemory> {
+        self.new_block(index, 0).map(|(block, _)| block)
+    }
+
+    /// A block of zeroes behind its first bytes, as many as are `wanted` or it has, which whoever calls is to fill: how
+    /// many those are.
+    fn new_block(&mut self, index: usize, wanted: usize) -> Result<(NonNull<u8>, usize), OutOfMemory> {
         let bytes = self.layout.entry_bytes[index % self.layout.entries()] as usize;
-        let block = self.pool.alloc(bytes)?;
+        let (block, filled) = (self.pool.alloc(bytes)?, wanted.min(bytes));
         // SAFETY: it has so many bytes, and is nobody's.
-        unsafe { block.as_ptr().write_bytes(0, bytes) };
+        unsafe { block.as_ptr().add(filled).write_bytes(0, bytes - filled) };
         if self.blocks.len() <= index {
             self.blocks.resize(index + 1, None);
         }
         let before = self.blocks[index].replace(block);
         debug_assert!(before.is_none(), "a block is made once");
-        Ok(block)
+        Ok((block, filled))
     }
 
     /// Writes a value of the column at a position among those that are written, the bytes of its slot or of its text;

@@ -108,10 +108,11 @@ impl Batch {
     }
 }
 
-/// Sorts a list, in whatever order equal ones come, and gives way meanwhile.
+/// Sorts a list, and gives way meanwhile. Keys of rows that queries give come in long runs, one of each chunk that they
+/// read: a sort that merges runs takes a third of the time of one that does not.
 pub(super) fn sort_by<T>(list: &mut [T], mut order: impl FnMut(&T, &T) -> Ordering) {
     let mut compared = 0_usize;
-    list.sort_unstable_by(|a, b| {
+    list.sort_by(|a, b| {
         compared += 1;
         if compared.is_multiple_of(COMPARISONS) {
             albireo_env::give_way();
