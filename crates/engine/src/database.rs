@@ -121,6 +121,7 @@ pub(crate) struct Threads {
     toucher: Option<albireo_env::JoinHandle<()>>,
     executors: Vec<albireo_env::JoinHandle<()>>,
     pub(crate) log: Option<albireo_env::JoinHandle<()>>,
+    pub(crate) ahead: Option<albireo_env::JoinHandle<()>>,
 }
 
 /// What a database has done so far.
@@ -625,8 +626,9 @@ impl Drop for Inner {
         }
         self.partitions.close();
         self.pool.stop_toucher();
-        let Threads { toucher, executors, log } = std::mem::take(&mut *self.threads.lock());
-        for thread in executors.into_iter().chain(toucher) {
+        self.evicting.stop_reading_ahead();
+        let Threads { toucher, executors, log, ahead } = std::mem::take(&mut *self.threads.lock());
+        for thread in executors.into_iter().chain(toucher).chain(ahead) {
             // A thread that panicked has said so already.
             let _ = thread.join();
         }

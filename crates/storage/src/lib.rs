@@ -38,7 +38,7 @@ pub use frozen::away::{Evicted, FetchError, Shelf, waiting, without_waiting};
 pub use frozen::{ChunkEncoder, EncodedChunk};
 pub use key::{Key, KeyBuilder, KeyRef, ShortKey};
 pub use layout::{ColumnLocation, ColumnSpec, Layout, LayoutChoice, LayoutError, MAX_TEXT_BYTES, Physical};
-pub use pool::{BlockPool, OutOfMemory, Part, Relief, SLAB_BYTES};
+pub use pool::{BlockPool, OutOfMemory, Part, ReadBuffer, Relief, SLAB_BYTES};
 pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, SnapshotRegistry, SnapshotScope};
 pub use rows::{RowSet, WhyHot};
 pub use table::{

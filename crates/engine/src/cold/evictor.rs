@@ -147,6 +147,13 @@ impl Evicting {
         self.changed.notify_all();
     }
 
+    /// Ends the thread that reads ahead for queries, if there is one.
+    pub(crate) fn stop_reading_ahead(&self) {
+        if let Some(ahead) = self.shelves.get().and_then(Shelves::ahead) {
+            ahead.set_served(false);
+        }
+    }
+
     /// Wakes the thread, if there is one.
     fn wake(&self) -> bool {
         let mut state = self.state.lock();
@@ -169,6 +176,7 @@ impl Evicting {
     pub(super) fn tidy(&self) {
         if let Some(shelves) = self.shelves.get() {
             shelves.buffer().shrink();
+            shelves.ahead().into_iter().for_each(|ahead| ahead.tidy());
             shelves.give_room_back();
         }
     }
@@ -191,6 +199,16 @@ impl Database {
         })?;
         if self.inner.evicting.shelves.set(shelves).is_ok() {
             self.inner.partitions.set_evictor(Box::new(Room(self.downgrade())));
+            self.start_reading_ahead()?;
+        }
+        Ok(())
+    }
+
+    fn start_reading_ahead(&self) -> Result<(), SqlError> {
+        if let Some(ahead) = self.inner.evicting.shelves.get().and_then(Shelves::ahead).cloned() {
+            ahead.set_served(true);
+            let thread = albireo_env::spawn("albireo-ahead", move || ahead.serve()).map_err(no_thread)?;
+            self.inner.threads.lock().ahead = Some(thread);
         }
         Ok(())
     }
