@@ -71,6 +71,11 @@ impl<S> Column<S> {
         }
     }
 
+    /// A column of `rows` rows, at most 65,536, all of which are NULL.
+    pub fn of_nulls(kind: Kind, rows: usize) -> Self {
+        Self { nulls: Nulls::All, ..Self::of_dead_rows(kind, rows) }
+    }
+
     /// What the values are.
     #[inline]
     pub fn kind(&self) -> Kind {

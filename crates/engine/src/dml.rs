@@ -32,7 +32,7 @@ use albireo_semantics::query::tree::{Body, Change};
 use albireo_semantics::query::{ChangePlan, SelectPlan};
 use albireo_semantics::types::{Scalar, Type};
 use albireo_sql::ast::Statement;
-use albireo_storage::{BudgetSpent, DatabaseSnapshot};
+use albireo_storage::{BudgetSpent, DatabaseSnapshot, with_prepass};
 use arrow::array::{Array as _, AsArray as _, RecordBatch};
 use arrow::datatypes::Int64Type;
 
@@ -235,7 +235,9 @@ impl<'a> Queried<'a> {
         let library: &dyn Executables = self.bound.library.as_ref();
         let memory = BodyLimits { memory_bytes: self.memory_bytes(), ..BodyLimits::default() };
         let around = &self.bound.around;
-        let done = with_parameters(&mut execution, library, memory, around, arguments, |host| act(host));
+        let done = with_prepass(|| {
+            with_parameters(&mut execution, library, memory, around, arguments, |host| act(host))
+        });
         match done {
             Ok(result) => Ok((result, execution.take_notices())),
             Err(Stop::Crossing) => Err(Abort::Crossing),

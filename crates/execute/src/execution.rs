@@ -10,7 +10,7 @@ use albireo_partition::{Abort, LockMode, Site, TableHandle, Transaction};
 use albireo_plpgsql::parse::ast::RaiseLevel;
 use albireo_semantics::query::tree::{self, LockWait, RowLock};
 use albireo_sql::{Catalog, TableDef};
-use albireo_storage::{CellShape, Cells, FillShape, Filled, RowAddress, Table};
+use albireo_storage::{CellShape, Cells, FillShape, Filled, RowAddress, Table, count_work};
 
 use crate::errors::Explainer;
 use crate::tables::handle;
@@ -22,6 +22,12 @@ const ROUNDS: u32 = 16;
 
 /// Queries ask for interrupts once in so many rows.
 const ROWS: u32 = 256;
+
+/// The work of a round of a loop, as [`count_work`] counts it; of a compiled loop, of 16.
+pub(crate) const ROUND_WORK: u32 = 512;
+
+/// That of so many rows of a query.
+pub(crate) const ROWS_WORK: u32 = 4096;
 
 /// What ends a statement from outside.
 #[derive(Clone)]
@@ -351,10 +357,11 @@ impl LiveRows<'_> {
             }
         }
         *rounds = rounds.wrapping_add(1);
-        match rounds.is_multiple_of(ROUNDS) {
-            true => self.interrupts.check().map_err(|error| Stop::Fatal(Box::new(error))),
-            false => Ok(()),
+        if !rounds.is_multiple_of(ROUNDS) {
+            return Ok(());
         }
+        count_work(ROUNDS * ROUND_WORK);
+        self.interrupts.check().map_err(|error| Stop::Fatal(Box::new(error)))
     }
 
     /// The partition of the rows of a partitioned table whose partitioning column is of a whole-number

@@ -50,6 +50,10 @@ pub struct PartitionCounters {
     pub committed: u64,
     /// Transactions rolled back.
     pub rolled_back: u64,
+    /// Runs of transactions that ended because rows were not in memory, so that they were run again.
+    pub runs_for_rows: u64,
+    /// Chunks that were fetched for them. One for which several waited counts as often.
+    pub chunks_fetched: u64,
     /// How long the owners of partitions waited at the barrier, in nanoseconds.
     pub pauses_ns: Histogram<u64>,
     /// Those of them that were for a snapshot. An executor that was not about to run a transaction
@@ -590,9 +594,12 @@ impl Partitions {
     /// What happened so far, over all partitions.
     pub fn counters(&self) -> PartitionCounters {
         let empty = data::pauses();
+        let (runs_for_rows, chunks_fetched) = self.room.fetches();
         let mut sum = PartitionCounters {
             committed: 0,
             rolled_back: 0,
+            runs_for_rows,
+            chunks_fetched,
             pauses_ns: empty.clone(),
             snapshot_pauses_ns: empty,
         };

@@ -1,17 +1,21 @@
 //! Transactions that need rows which are not in memory, or memory for their own.
 //!
 //! ```text
-//!  runs ──► meets a row that is away ──► rolled back, its partition given back ──► fetched, while others run ──┐
-//!   ▲                                                                                                          │
-//!   └──────────────────────────────────── run again; what was fetched stays ───────────────────────────────────┘
+//!  runs ──► meets a row that is away ──► pre-pass: runs on for what else it needs ──► rolled back, its partition given back
+//!   ▲                                                                                                       │
+//!   └── run again; what was fetched stays ◄── all that the pre-pass has come to is fetched, while others run ┘
 //! ```
 //!
+//! Statements and routines in SQL have a pre-pass ([`albireo_storage::with_prepass`]), so that what they need of many chunks is
+//! fetched together; procedures in Rust, and what is read of rows between statements, come to one chunk in each run.
+//!
 //! I-1 Whoever fetches owns no partition. I-2 What a transaction has had fetched is not evicted before it has ended, so
-//! each run gets further than the one before.
+//! each run gets further than the one before. I-3 Nothing of a run that met such a row is left but what is to be fetched.
 //!
 //! Papers: DeBrabant and others, *Anti-Caching*, VLDB 2013, §3.2; Kallman and others, *H-Store*, VLDB 2008.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use albireo_base::SqlState;
 use albireo_storage::{Evicted, FetchError, TableError};
@@ -30,9 +34,13 @@ pub trait Evictor: Send + Sync {
     fn is_at_it(&self) -> bool;
 }
 
-/// The evictor of a database, once it has one.
+/// The evictor of a database, once it has one, and what was fetched for transactions.
 #[derive(Default)]
-pub(crate) struct Room(OnceLock<Box<dyn Evictor>>);
+pub(crate) struct Room {
+    evictor: OnceLock<Box<dyn Evictor>>,
+    runs_ended: AtomicU64,
+    chunks_fetched: AtomicU64,
+}
 
 /// Runs that one transaction has at most because memory is short: others may take again what was made room for it.
 const MOST_RUNS: u32 = 8;
@@ -40,7 +48,7 @@ const MOST_RUNS: u32 = 8;
 impl Room {
     /// Has transactions that are refused for memory wait for this one. The first counts.
     pub(crate) fn set(&self, evictor: Box<dyn Evictor>) {
-        let _ = self.0.set(evictor);
+        let _ = self.evictor.set(evictor);
     }
 
     /// Runs a transaction, again if rows that it needs are not in memory, or there is no memory for it but could be. When
@@ -60,8 +68,8 @@ impl Room {
     pub(crate) fn helps(&self, abort: &Abort) -> bool {
         match abort {
             Abort::Away(_) => true,
-            Abort::Table(TableError::OutOfMemory(_)) => self.0.get().is_some(),
-            Abort::Raised(error) => error.state() == SqlState::OUT_OF_MEMORY && self.0.get().is_some(),
+            Abort::Table(TableError::OutOfMemory(_)) => self.evictor.get().is_some(),
+            Abort::Raised(error) => error.state() == SqlState::OUT_OF_MEMORY && self.evictor.get().is_some(),
             _ => false,
         }
     }
@@ -93,12 +101,23 @@ impl Room {
 
     /// Has rows in memory when this returns. The caller owns no partition.
     pub(crate) fn fetch(&self, away: &Evicted) -> Result<(), CallError> {
+        self.runs_ended.fetch_add(1, Ordering::Relaxed);
         let done = match away.fetch() {
             Err(FetchError::Memory(_)) if self.make() => away.fetch(),
             done => done,
         };
-        let done = if matches!(done, Err(FetchError::Memory(_))) { away.fetch_beyond() } else { done };
-        done.map_err(|error| CallError::Aborted(error.into()))
+        let done = match done {
+            Err(FetchError::Memory(_)) => away.fetch_beyond().map(|()| 1),
+            done => done,
+        };
+        let chunks = done.map_err(|error| CallError::Aborted(error.into()))?;
+        self.chunks_fetched.fetch_add(chunks as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Runs of transactions that ended because rows were away, and chunks that were fetched for them.
+    pub(crate) fn fetches(&self) -> (u64, u64) {
+        (self.runs_ended.load(Ordering::Relaxed), self.chunks_fetched.load(Ordering::Relaxed))
     }
 
     /// Makes room for a transaction that was refused for memory so many times before.
@@ -109,16 +128,16 @@ impl Room {
 
     /// Makes room; whether there is some now. The caller owns no partition.
     pub(crate) fn make(&self) -> bool {
-        self.0.get().is_some_and(|evictor| evictor.make_room())
+        self.evictor.get().is_some_and(|evictor| evictor.make_room())
     }
 
     /// Whether this thread makes room.
     pub(crate) fn is_made_here(&self) -> bool {
-        self.0.get().is_some_and(|evictor| evictor.is_at_it())
+        self.evictor.get().is_some_and(|evictor| evictor.is_at_it())
     }
 
     /// Has room made soon; whether somebody can. The caller may own partitions.
     pub(crate) fn wake(&self) -> bool {
-        self.0.get().is_some_and(|evictor| evictor.wake())
+        self.evictor.get().is_some_and(|evictor| evictor.wake())
     }
 }

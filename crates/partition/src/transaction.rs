@@ -33,6 +33,9 @@ impl Site {
 /// The running transaction: the only one on the partitions it owns.
 ///
 /// A partition has one, which is used again and again, and so have the transactions that cross partitions.
+///
+/// In a pre-pass ([`albireo_storage::with_prepass`]) a change of a row that is not in memory succeeds without being made, if
+/// its values are given; one by a closure is refused.
 pub struct Transaction {
     /// One partition, or several in order; of a crossing one that is not running, none.
     pub(crate) sites: Vec<PartitionData>,
@@ -393,7 +396,7 @@ impl Transaction {
         nulls: u64,
     ) -> Result<Option<RowAddress>, Abort> {
         let (table, undo) = self.table_mut(site, table)?;
-        Ok(table.overwrite(undo, tid, shape, nulls)?)
+        or_not_made(table.overwrite(undo, tid, shape, nulls), None)
     }
 
     /// Gives a row at `site` new values; see [`Table::update_cells`].
@@ -407,7 +410,7 @@ impl Transaction {
         cells: Cells<'_>,
     ) -> Result<(), Abort> {
         let (table, undo) = self.table_mut(site, table)?;
-        Ok(table.update_cells(undo, tid, shape, cells)?)
+        or_not_made(table.update_cells(undo, tid, shape, cells), ())
     }
 
     /// Updates a row at home in place; see [`Table::update`].
@@ -443,7 +446,7 @@ impl Transaction {
         values: &[(ColumnId, Value)],
     ) -> Result<(), Abort> {
         let (table, undo) = self.table_mut(site, table)?;
-        Ok(table.update_values(undo, tid, values)?)
+        or_not_made(table.update_values(undo, tid, values), ())
     }
 
     /// Deletes a row at home.
@@ -455,7 +458,7 @@ impl Transaction {
     /// Deletes a row at `site`.
     pub fn delete_at(&mut self, site: Site, table: TableHandle, tid: Tid) -> Result<(), Abort> {
         let (table, undo) = self.table_mut(site, table)?;
-        Ok(table.delete(undo, tid)?)
+        or_not_made(table.delete(undo, tid), ())
     }
 
     /// Writes a write record of the redo log again.
@@ -479,6 +482,17 @@ impl Transaction {
     /// Changes so far.
     pub fn changes(&self) -> usize {
         self.undo.len()
+    }
+}
+
+/// What a change gave; `instead` of one that was not made because its row is away: the transaction is in a pre-pass, which is
+/// to find out what else it needs.
+#[inline(always)]
+fn or_not_made<T>(made: Result<T, TableError>, instead: T) -> Result<T, Abort> {
+    match made {
+        Ok(made) => Ok(made),
+        Err(TableError::Away) => Ok(instead),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -15,6 +15,10 @@ pub enum TableError {
     /// Rows that are not in memory cannot be read.
     #[error(transparent)]
     Unreadable(#[from] FetchError),
+    /// The row is not in memory, and the transaction is in a pre-pass: it is taken back in the end, and what is read of the
+    /// row is made up.
+    #[error("a row is not in memory")]
+    Away,
     /// Another row has the key.
     #[error("duplicate key in index {index} of table {table}")]
     Duplicate {

@@ -9,7 +9,7 @@
 //! - F-2 Whether a row lives is not in it: the chunk keeps its validity bitmap, a block like any other. So rows die, come
 //!   to live again when that is undone, and are seen by snapshots as in any chunk.
 //! - F-3 Nobody writes it. A row gets other values by moving to a chunk that has blocks ([`crate::Table::update`]).
-//! - F-4 Its columns may lie elsewhere, and come back when they are read ([`away`]).
+//! - F-4 Its columns may lie elsewhere, and come back when they are read ([`away`], [`prepass`]).
 //!
 //! Papers: Funke, Kemper and Neumann, *Compacting Transactional Data in Hybrid OLTP & OLAP Databases*, VLDB 2012 (§3.3,
 //! §4); Lang and others, *Data Blocks*, SIGMOD 2016.
@@ -27,6 +27,7 @@ use crate::layout::{ColumnLocation, Layout, Physical};
 use crate::pool::{BlockPool, OutOfMemory, Part};
 
 pub(crate) mod away;
+pub(crate) mod prepass;
 
 use away::Residence;
 

@@ -318,7 +318,7 @@ impl Table {
         let slot = self.rows.slot_of(tid);
         if !self.rows.is_hot(slot) {
             // Its keys leave the indexes, and its identity goes to the log.
-            self.rows.require(slot);
+            self.rows.require(slot)?;
         }
         self.rows.kill(slot)?;
         debug_assert_eq!(self.indexes.len(), self.spec.indexes.len(), "the indexes are the shape's");

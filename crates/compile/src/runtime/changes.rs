@@ -190,7 +190,10 @@ pub(crate) unsafe extern "C" fn update(
         // SAFETY: as of `insert`.
         let cells = unsafe { Cells::new(cells) };
         live.update_cells(site, writing.table, row.tid, shape, cells)?;
-        *row = written_row_at(live.tx.table_at(site, writing.table), site, row.tid);
+        // It has no address if it was not written: the transaction is in a pre-pass.
+        if let Some(at) = live.tx.table_at(site, writing.table).row_address(row.tid) {
+            (row.entries, row.slot) = (at.entries, at.slot);
+        }
         Ok(OK)
     })
 }

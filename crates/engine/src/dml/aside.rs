@@ -350,6 +350,11 @@ impl<'q> Aside<'q> {
         let change = self.queried.change;
         let judge = |host: &mut dyn Host| query::judge(change, host, rows);
         let (judged, _) = self.queried.on_live_rows(tx, self.arguments, &self.limits, judge)?;
+        if matches!(self.made, Made::Columns(_)) {
+            let (partition, rows) = (rows.first().map(|row| row.0), rows.iter().map(|row| row.1));
+            let site = partition.map(|partition| tx.site_of_partition(partition)).transpose()?;
+            site.into_iter().for_each(|site| tx.table_at(site, self.handle).require_rows(rows.clone()));
+        }
         for (&(partition, tid), values) in rows.iter().zip(judged) {
             match &mut self.made {
                 Made::Singly(found) => match values {

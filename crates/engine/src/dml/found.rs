@@ -228,10 +228,10 @@ impl<'q> Plan<'q> {
         self.limits.check()?;
         let queried = self.queried;
         let call = Call::new(Route::Partition(partition), queried.verb());
-        let mut found = Some(found);
         self.pace.begin();
         let decided = queried.database.inner.partitions.transact(&call, |tx| {
-            let rows = &mut found.take().unwrap_or_default().into_iter().map(Ok);
+            // It may be run several times.
+            let rows = &mut found.iter().cloned().map(Ok);
             let found = FoundRows { carried: &queried.carried, rows };
             let decide = |host: &mut dyn albireo_execute::Host| query::decide(&queried.rest, host, found);
             let (decided, _) = queried.on_live_rows(tx, self.arguments, &self.limits, decide)?;
@@ -243,6 +243,15 @@ impl<'q> Plan<'q> {
 
     /// Notes what is done with rows.
     fn note(&mut self, tx: &mut Transaction, decided: Vec<Decided>) -> Result<Made, Abort> {
+        // What is noted is not taken back: from here on no row is met that is away.
+        for site in tx.sites() {
+            let partition = tx.partition(site);
+            let here = decided.iter().filter_map(|Decided { at, decision }| match (decision, at) {
+                (Decision::Update(_), Some((of, tid))) if *of == partition => Some(*tid),
+                _ => None,
+            });
+            tx.table_at(site, self.handle).require_rows(here);
+        }
         for Decided { at, decision } in decided {
             let is_first = at.is_none_or(|(partition, tid)| {
                 let touched = &mut self.touched[partition.index()];

@@ -14,6 +14,7 @@ use albireo_plpgsql::body::{Place, Routines, Signature};
 use albireo_semantics::Stop;
 use albireo_semantics::datum::Datum;
 use albireo_semantics::expr::{RoutineId, text_of};
+use albireo_storage::with_prepass;
 use parking_lot::RwLock;
 
 use super::library::{Code, Interpreted, Library};
@@ -122,12 +123,12 @@ impl Run<'_> {
         let library = self.callee.library.as_ref();
         let mut execution = Execution::new(tx, &library.catalog, &self.limits.interrupts);
         let limits = BodyLimits::default();
-        let ran = match &self.callee.code {
+        let ran = with_prepass(|| match &self.callee.code {
             Some(code) if !self.interprets => {
                 run_in_place(&code.compiled, args, &mut execution, library, limits)
             }
             _ => self.interpret(args, &mut execution, limits),
-        };
+        });
         match ran {
             Ok(ran) => Ok((ran, execution.take_notices())),
             Err(Stop::Crossing) => Err(Abort::Crossing),

@@ -15,6 +15,7 @@ use albireo_semantics::expr::Expr;
 use albireo_semantics::query::tree::{AccessInfo, AccessKind};
 use albireo_semantics::query::{ChangePlan, SelectPlan};
 use albireo_sql::RowLocks;
+use albireo_storage::with_prepass;
 
 use super::bind::{Bound, Meaning};
 use super::call::callee;
@@ -124,6 +125,17 @@ impl Live {
     /// Makes the change, or reads: how many rows it concerned, and those it gives. `interprets` says whether
     /// routines that it calls do without their machine code.
     pub(crate) fn perform(
+        &self,
+        bound: &Bound,
+        execution: &mut Execution<'_>,
+        arguments: &[Datum],
+        code: Option<&Arc<Compiled>>,
+        interprets: bool,
+    ) -> Result<(u64, Vec<Vec<Datum>>), Stop> {
+        with_prepass(|| self.perform_once(bound, execution, arguments, code, interprets))
+    }
+
+    fn perform_once(
         &self,
         bound: &Bound,
         execution: &mut Execution<'_>,

@@ -22,11 +22,11 @@ use albireo_plpgsql::body::{
 };
 use albireo_plpgsql::define::RoutineKind;
 use albireo_semantics::query::SelectPlan;
-use albireo_storage::Savepoint;
+use albireo_storage::{Savepoint, count_work};
 
 use crate::Stop;
 use crate::datum::Datum;
-use crate::execution::{Execution, LiveRows};
+use crate::execution::{Execution, LiveRows, ROUND_WORK};
 use crate::expr::{self, ColumnRef, Expr, Frame, RoutineId, VariableId};
 use crate::host::Host;
 use crate::query;
@@ -169,6 +169,10 @@ impl<'a> Shared<'a> {
     }
 
     fn check_depth(&self, depth: usize) -> Result<(), Stop> {
+        if depth > 0 {
+            // Calls alone may go on for long.
+            count_work(ROUND_WORK);
+        }
         if depth < self.limits.depth && self.stack.abs_diff(stack_position()) < self.limits.stack_bytes {
             return Ok(());
         }

@@ -8,9 +8,11 @@ use albireo_partition::Site;
 use albireo_semantics::query::SelectPlan;
 use albireo_semantics::query::accumulate::Sorted;
 use albireo_semantics::query::tree::{Relation, RelationSource};
+use albireo_storage::count_work;
 
 use crate::Stop;
 use crate::datum::Datum;
+use crate::execution::ROWS_WORK;
 use crate::expr::{self, ColumnRef, Expr, Frame, RoutineId, VariableId};
 use crate::host::Host;
 
@@ -81,6 +83,7 @@ impl<'h> Running<'h> {
             return Ok(());
         }
         self.ticks = 0;
+        count_work(ROWS_WORK);
         self.host.live().check_interrupt()
     }
 

@@ -10,14 +10,17 @@
 //! - W-1 What is away comes back bit for bit, or not at all: whoever gives the bytes has checked them.
 //! - W-2 A column that is here stays as long as its chunk: only another chunk has it not. So texts can be lent, and
 //!   snapshots that hold the chunk from before read on.
-//! - W-3 A transaction never waits for it: in [`without_waiting`], reading what is away ends the transaction by an unwind
-//!   with [`Evicted`], to be run again when that was [fetched](Evicted::fetch). Everybody else waits.
-//! - W-4 What a change reads is here before the change begins ([`crate::Table`]'s `require`), so W-3 leaves none half done.
+//! - W-3 A transaction never waits for it: in [`super::prepass::without_waiting`], reading what is away ends the
+//!   transaction by an unwind with [`Evicted`], to be run again when that was [fetched](Evicted::fetch); it may run on
+//!   before, to find out what else it needs ([`super::prepass`]). Everybody else waits.
+//! - W-4 What a change reads is here before the change begins ([`crate::Table`]'s `require`), so W-3 leaves none half done,
+//!   and no change is made of a row whose values are made up.
+//! - W-5 The first chunk of [`Evicted`] is needed for sure, the others are not: only the first one's errors are told, and
+//!   only for it memory is taken beyond the limit.
 //!
 //! Paper: DeBrabant and others, *Anti-Caching*, VLDB 2013, §3.2: there a transaction that meets evicted tuples is rolled
 //! back, and waits for them beside the others.
 
-use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -25,7 +28,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use albireo_base::{ColumnId, SqlError, SqlState};
 use albireo_encoding::{Column, Form, Section, Summary};
 
-use super::FrozenChunk;
+use super::{FrozenChunk, prepass};
 use crate::pool::{BlockPool, NewPart, OutOfMemory, Part};
 use crate::registry::ColumnSet;
 
@@ -104,84 +107,102 @@ pub(crate) struct Residence {
     wanted: AtomicU32,
 }
 
-thread_local! {
-    /// Whether this thread runs a transaction, which does not wait.
-    static RUNS_TRANSACTION: Cell<bool> = const { Cell::new(false) };
+/// A transaction has met rows that are away: what an unwind out of [`super::prepass::without_waiting`] carries. While this
+/// is there, their chunks are not evicted again.
+#[derive(Clone, PartialEq)]
+pub struct Evicted {
+    /// The transaction needs this one.
+    first: Wanted,
+    /// A pre-pass has come to these.
+    others: Vec<Wanted>,
 }
 
-/// Runs `work`, in which nobody waits for what is away (W-3).
-#[inline]
-pub fn without_waiting<R>(work: impl FnOnce() -> R) -> R {
-    let _before = Before(RUNS_TRANSACTION.replace(true));
-    work()
-}
-
-/// Runs `work` of a transaction that cannot be run again: it waits for what is away.
-pub fn waiting<R>(work: impl FnOnce() -> R) -> R {
-    let _before = Before(RUNS_TRANSACTION.replace(false));
-    work()
-}
-
-/// What [`RUNS_TRANSACTION`] was before.
-struct Before(bool);
-
-impl Drop for Before {
-    fn drop(&mut self) {
-        RUNS_TRANSACTION.set(self.0);
-    }
-}
-
-/// A transaction has met a row that is away: what an unwind out of [`without_waiting`] carries. While this is there, the
-/// row's chunk is not evicted again.
-pub struct Evicted(Arc<FrozenChunk>);
+/// A chunk that somebody waits for, or runs because it is here.
+pub(super) struct Wanted(Arc<FrozenChunk>);
 
 impl Evicted {
-    fn new(chunk: Arc<FrozenChunk>) -> Self {
-        chunk.residence.wanted.fetch_add(1, Ordering::Relaxed);
-        Self(chunk)
+    /// `None` if there are no chunks.
+    pub(super) fn new(chunks: impl IntoIterator<Item = Wanted>) -> Option<Self> {
+        let mut chunks = chunks.into_iter();
+        let first = chunks.next()?;
+        Some(Self { first, others: chunks.collect() })
     }
 
-    /// Has the chunk in memory, when this returns. Whoever calls owns no partition.
+    /// How many chunks there are.
+    pub fn chunks(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// Has the first chunk in memory, when this returns, and of the others those that can be read and for which there is
+    /// memory; how many there are. Whoever calls owns no partition.
     ///
     /// # Errors
-    /// It cannot be read, or there is no memory.
-    pub fn fetch(&self) -> Result<(), FetchError> {
-        if let Some(away) = &self.0.residence.away {
-            self.0.note_read(away.pool.time());
+    /// The first cannot be read, or there is no memory for it. Whether the others are needed is not known for sure.
+    pub fn fetch(&self) -> Result<usize, FetchError> {
+        let all = || std::iter::once(&self.first).chain(&self.others).map(|wanted| &wanted.0);
+        for chunk in all() {
+            if let Some(away) = &chunk.residence.away {
+                chunk.note_read(away.pool.time());
+            }
+            chunk.will_read(ColumnSet::ALL);
         }
-        self.0.fetch(ColumnSet::ALL, Limit::Kept)
+        self.first.0.read_in(ColumnSet::ALL, Limit::Kept)?;
+        let mut fetched = 1;
+        for chunk in all().skip(1) {
+            match chunk.read_in(ColumnSet::ALL, Limit::Kept) {
+                Ok(()) => fetched += 1,
+                Err(FetchError::Memory(_)) => break,
+                Err(_) => {}
+            }
+        }
+        Ok(fetched)
     }
 
-    /// As [`Evicted::fetch`], beyond the limit for data if need be: rows must be deleted when nothing else makes room.
+    /// Has the first chunk in memory, beyond the limit for data if need be: rows must be deleted when nothing else makes
+    /// room.
     ///
     /// # Errors
     /// It cannot be read, or the system has no memory.
     pub fn fetch_beyond(&self) -> Result<(), FetchError> {
-        self.0.fetch(ColumnSet::ALL, Limit::Passed)
+        self.first.0.fetch(ColumnSet::ALL, Limit::Passed)
     }
 }
 
-impl Clone for Evicted {
+impl Wanted {
+    pub(super) fn new(chunk: Arc<FrozenChunk>) -> Self {
+        chunk.residence.wanted.fetch_add(1, Ordering::Relaxed);
+        Self(chunk)
+    }
+
+    /// Whether it is this one.
+    #[inline]
+    pub(super) fn is(&self, chunk: &FrozenChunk) -> bool {
+        self.0.id == chunk.id
+    }
+}
+
+impl Clone for Wanted {
     fn clone(&self) -> Self {
         Self::new(Arc::clone(&self.0))
     }
 }
 
-impl Drop for Evicted {
+impl Drop for Wanted {
     fn drop(&mut self) {
         self.0.residence.wanted.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl PartialEq for Evicted {
+impl PartialEq for Wanted {
     fn eq(&self, other: &Self) -> bool {
-        self.0.id == other.0.id
+        self.is(&other.0)
     }
 }
 
 impl fmt::Debug for Evicted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Evicted").field(&self.0.id).finish()
+        let ids = std::iter::once(&self.first).chain(&self.others).map(|wanted| wanted.0.id);
+        f.debug_tuple("Evicted").field(&ids.collect::<Vec<_>>()).finish()
     }
 }
 
@@ -230,7 +251,8 @@ impl Away {
 }
 
 impl FrozenChunk {
-    /// A column. If it is away, a transaction ends here, to be run again, and others wait.
+    /// A column. If it is away, others than transactions wait; a transaction ends here, to be run again, or gets another
+    /// column and is ended later ([`super::prepass`]).
     ///
     /// # Panics
     /// It cannot be read: with the [`FetchError`].
@@ -245,14 +267,20 @@ impl FrozenChunk {
     #[cold]
     #[inline(never)]
     fn absent(&self, column: ColumnId) -> &Column<Part> {
-        if RUNS_TRANSACTION.get() {
-            let chunk = self.residence.of.upgrade().expect("whoever reads a chunk holds it");
-            std::panic::resume_unwind(Box::new(Evicted::new(chunk)));
+        if prepass::may_wait() {
+            return match self.fetch(ColumnSet::only(column), Limit::Passed) {
+                Ok(()) => self.residence.get(column).expect("it was fetched"),
+                Err(error) => std::panic::resume_unwind(Box::new(error)),
+            };
         }
-        match self.fetch(ColumnSet::only(column), Limit::Passed) {
-            Ok(()) => self.residence.get(column).expect("it was fetched"),
-            Err(error) => std::panic::resume_unwind(Box::new(error)),
-        }
+        prepass::meet(self);
+        let away = self.residence.away.as_ref().expect("a column is here or away");
+        prepass::stand_in(away.heads[column.index()].kind())
+    }
+
+    /// The chunk, for somebody who wants it to be here.
+    pub(super) fn wanted(&self) -> Wanted {
+        Wanted::new(self.residence.of.upgrade().expect("whoever reads a chunk holds it"))
     }
 
     /// Has columns here, beyond the limit for data if need be. The caller waits.
@@ -264,8 +292,19 @@ impl FrozenChunk {
     }
 
     fn fetch(&self, columns: ColumnSet, limit: Limit) -> Result<(), FetchError> {
+        self.will_read(columns);
+        self.read_in(columns, limit)
+    }
+
+    /// Asks for those of some columns that are not here, to be read soon.
+    fn will_read(&self, columns: ColumnSet) {
+        if let Some(away) = &self.residence.away {
+            away.shelf.will_read(&mut self.absent_of(columns));
+        }
+    }
+
+    fn read_in(&self, columns: ColumnSet, limit: Limit) -> Result<(), FetchError> {
         let Some(away) = &self.residence.away else { return Ok(()) };
-        away.shelf.will_read(&mut self.absent_of(columns));
         for (number, place) in self.residence.here.iter().enumerate() {
             let column = ColumnId(number as u16);
             if !columns.has(column) || place.get().is_some() {
@@ -284,14 +323,16 @@ impl FrozenChunk {
         Ok(())
     }
 
-    /// Ends the transaction that runs, if one does, unless all columns are here (W-4).
+    /// Whether all columns are here, so that a row may be changed (W-4). If not, others than transactions wait, and a
+    /// transaction ends here, unless it is in a pre-pass: then the row must not be changed.
     #[inline]
-    pub(crate) fn require_all(&self) {
+    pub(crate) fn has_all(&self) -> bool {
         if self.residence.away.is_some() {
-            (0..self.residence.here.len()).for_each(|column| {
-                self.column(ColumnId(column as u16));
+            self.columns().for_each(|column| {
+                self.column(column);
             });
         }
+        self.residence.away.is_none() || !self.is_away()
     }
 
     /// Whether all of some columns are here.

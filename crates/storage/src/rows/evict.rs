@@ -6,6 +6,7 @@ use std::sync::Arc;
 use albireo_base::Tid;
 
 use super::{Replaced, Rows};
+use crate::TableError;
 use crate::frozen::FrozenChunk;
 
 impl Rows {
@@ -42,12 +43,18 @@ impl Rows {
         true
     }
 
-    /// Ends the transaction that runs, if one does, unless all of a row is in memory, which is to be changed.
+    /// Makes sure that all of a row is in memory, which is to be changed; ends the transaction that runs, if one does.
+    ///
+    /// # Errors
+    /// It is not, and the transaction is in a pre-pass: the row must not be changed.
     #[inline]
-    pub(crate) fn require(&self, tid: Tid) {
+    pub(crate) fn require(&self, tid: Tid) -> Result<(), TableError> {
         if let Some(chunk) = self.frozen_chunk(tid) {
             chunk.note_read(self.pool().time());
-            chunk.require_all();
+            if !chunk.has_all() {
+                return Err(TableError::Away);
+            }
         }
+        Ok(())
     }
 }

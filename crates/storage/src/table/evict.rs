@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
-use albireo_base::ColumnId;
+use albireo_base::{ColumnId, Tid};
 use albireo_encoding::Section;
 
 use super::indexes::TableIndex;
 use super::{Table, TableError};
 use crate::frozen::FrozenChunk;
 use crate::frozen::away::Shelf;
+use crate::frozen::prepass::with_prepass;
 use crate::pool::{BlockPool, OutOfMemory};
 use crate::registry::ColumnSet;
 use crate::rows::Replaced;
@@ -91,6 +92,15 @@ impl Table {
         let in_memory = frozen.filter(|(_, chunk)| !chunk.is_wanted()).map(chunk);
         let cold = in_memory.filter(|chunk| chunk.bytes > 0).collect();
         (cold, self.rows.has_frozen_from(to).then_some(to))
+    }
+
+    /// Makes sure that rows are in memory which are to be read or changed one after another. A transaction ends here if they
+    /// are not, and all their chunks are fetched together (as many as one pre-pass may have).
+    pub fn require_rows(&self, rows: impl Iterator<Item = Tid>) {
+        if self.rows.has_frozen_from(0) {
+            // A pre-pass that knows exactly where it is going.
+            with_prepass(|| rows.for_each(|tid| drop(self.rows.require(self.rows.slot_of(tid)))));
+        }
     }
 
     /// Has columns in memory that a new index compares in the rows.

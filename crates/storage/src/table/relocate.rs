@@ -52,7 +52,7 @@ impl Table {
     /// Moves a live row of a frozen chunk, by whatever TID it is known then; gives its new slot.
     fn move_to_blocks(&mut self, tid: Tid) -> Result<Tid, TableError> {
         debug_assert!(self.rows.is_live(tid), "only live rows move");
-        self.rows.require(tid);
+        self.rows.require(tid)?;
         // All that may fail for memory comes first.
         self.rows.prepare_to_die(tid)?;
         let slot = self.rows.new_slot()?;
