@@ -351,9 +351,10 @@ impl<'q> Aside<'q> {
         let judge = |host: &mut dyn Host| query::judge(change, host, rows);
         let (judged, _) = self.queried.on_live_rows(tx, self.arguments, &self.limits, judge)?;
         if matches!(self.made, Made::Columns(_)) {
-            let (partition, rows) = (rows.first().map(|row| row.0), rows.iter().map(|row| row.1));
-            let site = partition.map(|partition| tx.site_of_partition(partition)).transpose()?;
-            site.into_iter().for_each(|site| tx.table_at(site, self.handle).require_rows(rows.clone()));
+            for site in tx.sites() {
+                let here = rows.iter().filter(|row| row.0 == tx.partition(site)).map(|row| row.1);
+                tx.table_at(site, self.handle).require_rows(here);
+            }
         }
         for (&(partition, tid), values) in rows.iter().zip(judged) {
             match &mut self.made {

@@ -31,7 +31,8 @@ fn cold_files(disk: &MemoryDisk) -> impl Iterator<Item = Box<dyn PlacedFile>> {
     cold_paths(disk).into_iter().map(|path| disk.open_placed(&path).unwrap())
 }
 
-fn evict(db: &Database) {
+/// Has the rows of `t` leave memory.
+pub fn evict(db: &Database) {
     run(db, "CALL albireo.freeze('t')");
     db.evict_frozen();
     let of = "FROM albireo.chunks WHERE \"table\" = 't' AND rows > 0";

@@ -28,6 +28,7 @@ mod in_place;
 mod limits;
 mod open_transactions;
 mod partitions;
+mod prepass;
 mod progress;
 mod recovery;
 mod restore;

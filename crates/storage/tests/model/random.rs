@@ -63,6 +63,9 @@ enum Op {
     MoveOut(u16, usize),
     /// Frozen chunks leave memory.
     Evict,
+    /// A transaction does these things to rows, whatever comes of it, and is taken back; where it meets rows that are away it
+    /// runs on.
+    Prepass(Vec<(u16, u16)>, bool),
     /// A snapshot is loaded into another table, with which it goes on.
     Reload(bool),
 }
@@ -133,6 +136,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
             .prop_map(|(keeps, but, choose)| Op::Freeze(keeps, but, choose)),
         4 => (row(), prop_oneof![Just(1_usize), Just(3), Just(1000)]).prop_map(|(p, n)| Op::MoveOut(p, n)),
         5 => Just(Op::Evict),
+        5 => (proptest::collection::vec((row(), row()), 1..8), any::<bool>()).prop_map(|(p, f)| Op::Prepass(p, f)),
     ];
     proptest::collection::vec(op, 1..120)
 }
@@ -245,6 +249,7 @@ impl World {
             Op::Freeze(keeps, but, choose) => self.freeze(keeps, but, choose),
             Op::MoveOut(pick, most) => self.move_out(pick, most),
             Op::Evict => self.evict(),
+            Op::Prepass(picks, fetches) => self.prepass(&picks, fetches),
             Op::Reload(plain) => self.reload(plain),
             Op::Check => self.check(),
         }
