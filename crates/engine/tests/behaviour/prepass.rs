@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use albireo::{Config, Database, Eviction, ExecutionPath, Outcome};
+use albireo::{Config, Connection, Database, Eviction, ExecutionPath, Outcome};
 use albireo_env::{Env, MemoryDisk};
 
 use crate::evicted::evict;
@@ -59,6 +59,15 @@ fn sum_of(ids: &[u32]) -> u64 {
     ids.iter().map(|id| u64::from(*id) * 1_000_003).sum()
 }
 
+/// Clients whose routines run by machine code, and by the interpreter.
+fn both(db: &Database) -> [Connection; 2] {
+    ["on", "off"].map(|jit| {
+        let connection = db.connect();
+        connection.execute(&format!("SET jit = {jit}")).unwrap();
+        connection
+    })
+}
+
 const ALL: (u64, u64) = (1, CHUNKS as u64);
 
 #[test]
@@ -80,13 +89,14 @@ fn routine_that_reads_rows_of_many_chunks_by_its_arguments_runs_twice() {
            RETURN total;
          END $$",
     );
-    // At first by the interpreter, then compiled.
+    let connections = both(&db);
     for at in 0..80 {
         evict(&db);
         let ids = ids(at * 7);
         let args = ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-        let (sum, met) = fetches(&db, || ask(&db, &format!("SELECT sum_of({args})")));
-        assert_eq!((sum, met), (sum_of(&ids).to_string(), ALL), "call {at}");
+        let question = format!("SELECT sum_of({args})");
+        let (sum, met) = fetches(&db, || connections[at as usize % 2].query(&question, &[]).unwrap());
+        assert_eq!((show(&sum), met), (sum_of(&ids).to_string(), ALL), "call {at}");
     }
 }
 
@@ -151,15 +161,17 @@ fn loop_whose_condition_hangs_on_an_evicted_value_ends() {
            RETURN kept;
          END $$",
     );
-    let (first, last) = (1, CHUNKS * CHUNK);
+    let (first, last, connections) = (1, CHUNKS * CHUNK, both(&db));
     for n in first..first + 80 {
         evict(&db);
-        run(&db, &format!("CALL spin({n}, {})", last - n));
+        let connection = &connections[n as usize % 2];
+        connection.execute(&format!("CALL spin({n}, {})", last - n)).unwrap();
         let right = u64::from(last) * 1_000_003;
         assert_eq!(ask(&db, &format!("SELECT b, x FROM told WHERE id = {n}")), format!("{right},0"));
-        if n % 16 == 0 {
+        if n % 16 < 2 {
             evict(&db);
-            assert_eq!(ask(&db, &format!("SELECT again({n}, 0)")), (u64::from(n) * 1_000_003).to_string());
+            let value = connection.query(&format!("SELECT again({n}, 0)"), &[]).unwrap();
+            assert_eq!(show(&value), (u64::from(n) * 1_000_003).to_string());
         }
     }
 }
@@ -195,14 +207,14 @@ fn nothing_is_left_of_a_run_that_met_evicted_rows() {
            RAISE NOTICE '% is gone', gone;
          END $$",
     );
+    let records = || db.log().unwrap().seal().next_ordinal;
+    let connections = both(&db);
     for n in 1..=80 {
         evict(&db);
-        let records = || db.log().unwrap().statistics().records;
-        let before = records();
         let (p, q, r) = (n, n + CHUNK, n + 3 * CHUNK);
-        let (outcomes, met) = fetches(&db, || db.execute(&format!("CALL change({p}, {q}, {r})")).unwrap());
-        assert_eq!(met, (1, 3), "call {n}");
-        assert_eq!(records() - before, 1, "call {n}");
+        let (call, before) = (format!("CALL change({p}, {q}, {r})"), records());
+        let (outcomes, met) = fetches(&db, || connections[n as usize % 2].execute(&call).unwrap());
+        assert_eq!((met, records() - before), ((1, 3), 1), "call {n}");
         let Some(Outcome::Done { notices, .. }) = outcomes.first() else { panic!("{outcomes:?}") };
         let gone = ask(&db, &format!("SELECT x FROM t WHERE id = {}", r + 1_000_000));
         assert_eq!(notices, &[format!("told of {p}"), format!("{gone} is gone")]);
