@@ -1,4 +1,4 @@
-//! Chunks that were encoded beside a table take the place of their blocks.
+//! Chunks that were encoded beside a table take the place of their blocks, and chunks cool before.
 //!
 //! ```text
 //! snapshot ──► encode beside, nobody waits ──► one partition owned, between two transactions: what nobody has written
@@ -46,6 +46,21 @@ impl Partitions {
         self.with_table_mut(table, partition, |target| frozen = Some(target.freeze(chunks)));
         // What was replaced goes back where nobody waits for it.
         frozen.map_or_else(Vec::new, |(_replaced, done)| done)
+    }
+
+    /// Has chunks of a partition's part of a table cool ([`Table::cool`]). Tells for each why it stays hot, if it does;
+    /// nothing of a table that was dropped.
+    pub fn cool(&self, table: TableHandle, partition: PartitionId, chunks: Vec<u32>) -> Vec<Frozen> {
+        let mut done = Vec::new();
+        self.with_table_mut(table, partition, |target| done = target.cool(chunks));
+        done
+    }
+
+    /// Has a cooling chunk of a partition's part of a table be hot again ([`Table::end_cooling`]).
+    pub fn end_cooling(&self, table: TableHandle, partition: PartitionId, chunk: u32) -> bool {
+        let mut ended = false;
+        self.with_table_mut(table, partition, |target| ended = target.end_cooling(chunk));
+        ended
     }
 
     /// Moves some rows out of a frozen chunk of a partition's part of a table, to where there are blocks. To be called

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::frozen::FrozenChunk;
 use crate::layout::VALIDITY_ENTRY;
@@ -47,32 +47,83 @@ pub(crate) struct HeapList {
     pub(crate) used_in_last: AtomicU32,
 }
 
-/// The encoded chunks of a table in one partition, by their numbers.
+/// The chunks of a table in one partition that are encoded, by their numbers, and those that cool.
 #[derive(Clone, Default)]
-pub(crate) struct FrozenList(Vec<Option<Arc<FrozenChunk>>>);
+pub(crate) struct FrozenList {
+    encoded: Vec<Option<Arc<FrozenChunk>>>,
+    /// In the order of their numbers; none is encoded.
+    cooling: Vec<Cooling>,
+}
+
+/// A chunk with blocks, out of which rows move before they are written.
+#[derive(Clone)]
+struct Cooling {
+    chunk: usize,
+    /// Rows that have moved since it cools. Counted by the table, and shared with its snapshots.
+    moved: Arc<AtomicU32>,
+}
 
 impl FrozenList {
     /// The chunk, if it is encoded.
     #[inline]
     pub(crate) fn get(&self, chunk: usize) -> Option<&Arc<FrozenChunk>> {
-        self.0.get(chunk)?.as_ref()
+        self.encoded.get(chunk)?.as_ref()
     }
 
-    /// One more than the number of the last one that is.
+    /// One more than the number of the last one that is encoded.
     pub(crate) fn end(&self) -> usize {
-        self.0.len()
+        self.encoded.len()
     }
 
-    /// Puts one in the place of what was there.
+    /// One more than the number of the last one that is encoded or cools.
+    pub(crate) fn cold_end(&self) -> usize {
+        self.cooling.last().map_or(0, |last| last.chunk + 1).max(self.encoded.len())
+    }
+
+    /// Puts one in the place of what was there. An encoded chunk no longer cools.
     pub(crate) fn set(&mut self, chunk: usize, frozen: Option<Arc<FrozenChunk>>) -> Option<Arc<FrozenChunk>> {
-        if self.0.len() <= chunk {
-            self.0.resize(chunk + 1, None);
+        if frozen.is_some() {
+            self.end_cooling(chunk);
         }
-        let before = std::mem::replace(&mut self.0[chunk], frozen);
-        while self.0.last().is_some_and(Option::is_none) {
-            self.0.pop();
+        if self.encoded.len() <= chunk {
+            self.encoded.resize(chunk + 1, None);
+        }
+        let before = std::mem::replace(&mut self.encoded[chunk], frozen);
+        while self.encoded.last().is_some_and(Option::is_none) {
+            self.encoded.pop();
         }
         before
+    }
+
+    fn find_cooling(&self, chunk: usize) -> Result<usize, usize> {
+        self.cooling.binary_search_by_key(&chunk, |cooling| cooling.chunk)
+    }
+
+    /// How many rows have moved out of a chunk since it cools, if it does.
+    pub(crate) fn moved(&self, chunk: usize) -> Option<u32> {
+        self.find_cooling(chunk).ok().map(|at| self.cooling[at].moved.load(Ordering::Relaxed))
+    }
+
+    /// A row has moved out of a chunk, or has come back (`by` -1), which counts if the chunk cools.
+    pub(crate) fn count_moved(&self, chunk: usize, by: i32) {
+        if let Ok(at) = self.find_cooling(chunk) {
+            let moved = &self.cooling[at].moved;
+            moved.store(moved.load(Ordering::Relaxed).saturating_add_signed(by), Ordering::Relaxed);
+        }
+    }
+
+    /// Has a chunk cool that does not.
+    pub(crate) fn cool(&mut self, chunk: usize) {
+        debug_assert!(self.get(chunk).is_none(), "only a chunk with blocks cools");
+        let at = self.find_cooling(chunk).expect_err("a chunk begins to cool once");
+        self.cooling.insert(at, Cooling { chunk, moved: Arc::default() });
+    }
+
+    /// Has a chunk cool no longer, if it does.
+    pub(crate) fn end_cooling(&mut self, chunk: usize) {
+        if let Ok(at) = self.find_cooling(chunk) {
+            self.cooling.remove(at);
+        }
     }
 }
 
@@ -90,7 +141,7 @@ pub(crate) struct Directory {
     pub(crate) entries: Vec<Entry>,
     /// `chunk * layout.heap_columns.len() + heap`.
     pub(crate) heaps: Vec<Option<Arc<HeapList>>>,
-    /// Chunks that are encoded.
+    /// Chunks that are encoded, or cool.
     pub(crate) frozen: Arc<FrozenList>,
 }
 

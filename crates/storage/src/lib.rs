@@ -41,7 +41,7 @@ pub use key::{Key, KeyBuilder, KeyRef, ShortKey};
 pub use layout::{ColumnLocation, ColumnSpec, Layout, LayoutChoice, LayoutError, MAX_TEXT_BYTES, Physical};
 pub use pool::{BlockPool, OutOfMemory, Part, ReadBuffer, Relief, SLAB_BYTES};
 pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, SnapshotRegistry, SnapshotScope};
-pub use rows::{RowSet, WhyHot};
+pub use rows::{MOST_MOVED_ROWS, RowSet, WhyHot};
 pub use table::{
     Arrival, Asked, Cell, CellShape, Cells, ChangedKeys, ChunkParts, ColdChunk, ColumnAddress,
     ENTRY_BLOCK_OFFSET, ENTRY_BYTES, Entering, EvictedChunk, FillShape, Filled, FixedRow, Frozen,

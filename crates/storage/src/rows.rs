@@ -15,7 +15,7 @@
 //! - I-1 Every slot below `slots` holds a valid value for each column (for strings: a view into
 //!   the chunk's heap), also when the row is dead.
 //! - I-2 `base` points at the first of `dir.entries`, which are those of `chunks` chunks; from `hot_first` on, `hot_chunks`
-//!   of them have blocks. All are renewed wherever `dir` changes.
+//!   of them are neither frozen nor cooling. All are renewed wherever `dir` changes.
 //! - I-3 A block whose tag is not newer than the newest live snapshot that covers it is never written in
 //!   slots that were in use when that snapshot was taken.
 //! - I-4 Undoing needs no memory: what it writes was made private in the same transaction, and a
@@ -25,6 +25,7 @@ mod absorb;
 mod adopt;
 mod bulk;
 mod cold;
+mod cooling;
 mod empty;
 mod evict;
 mod free;
@@ -54,6 +55,7 @@ pub(crate) use absorb::RowRun;
 pub(crate) use bulk::Strip;
 use cold::Moved;
 pub use cold::WhyHot;
+pub use cooling::MOST_MOVED_ROWS;
 use empty::Emptied;
 use free::FreeSlots;
 pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, heap_bytes_of, inline_overflow_place};
@@ -70,7 +72,7 @@ pub struct Rows {
     base: *const Entry,
     /// The number of chunks behind `base`.
     chunks: usize,
-    /// From the first of these on, so many chunks have blocks; before them some have not, which are frozen.
+    /// From the first of these on, so many chunks are hot; before them some are frozen or cool.
     hot_first: usize,
     hot_chunks: usize,
     /// The layout's id and its entries per chunk, at hand for every access.
@@ -84,7 +86,7 @@ pub struct Rows {
     /// Rows that stand in indexes without living, and those of them that are about to come.
     ghosts: u64,
     pending: RowSet,
-    /// Rows of frozen chunks that the running transaction has moved.
+    /// Rows of frozen and cooling chunks that the running transaction has moved.
     moved: Moved,
     /// Chunks that hold nothing.
     empty: Emptied,
@@ -198,10 +200,10 @@ impl Rows {
         }
     }
 
-    /// Finds a row of a chunk from which on none is frozen; `None` if it is not one.
+    /// Finds a row of a chunk from which on all are hot; `None` if it is not one.
     #[inline(always)]
     pub(crate) fn hot_place(&self, tid: Tid) -> Option<RowPlace> {
-        // One comparison for chunks that are not there, and for those among which some are frozen.
+        // One comparison for chunks that are not there, and for those among which some are not hot.
         self.is_hot(tid).then(|| self.place_in(tid))
     }
 
@@ -530,7 +532,7 @@ impl Rows {
         // A clone is elsewhere, because what it was made from is still there.
         self.moves += u64::from(base != self.base);
         (self.base, self.chunks) = (base, dir.entries.len() / self.chunk_entries);
-        (self.hot_first, self.hot_chunks) = (dir.frozen.end(), self.chunks - dir.frozen.end());
+        (self.hot_first, self.hot_chunks) = (dir.frozen.cold_end(), self.chunks - dir.frozen.cold_end());
         dir
     }
 
@@ -538,9 +540,9 @@ impl Rows {
     fn readdress(&mut self) {
         (self.base, self.chunks) =
             (self.dir.entries.as_ptr(), self.dir.entries.len() / self.chunk_entries.max(1));
-        let frozen = self.dir.frozen.end();
-        debug_assert!(frozen <= self.chunks, "a frozen chunk is one of the table's");
-        (self.hot_first, self.hot_chunks) = (frozen, self.chunks - frozen);
+        let cold = self.dir.frozen.cold_end();
+        debug_assert!(cold <= self.chunks, "a cold chunk is one of the table's");
+        (self.hot_first, self.hot_chunks) = (cold, self.chunks - cold);
     }
 
     /// What [`crate::Table::moves`] points at.

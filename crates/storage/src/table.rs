@@ -380,9 +380,7 @@ impl Table {
 
     /// Lets a deleted row's slot be used again; its text is garbage. Called at commit.
     pub fn free_slot(&mut self, tid: Tid) {
-        if !self.rows.is_frozen(tid) {
-            self.count_texts(tid, 1);
-        }
+        self.count_texts_in_blocks(tid, 1);
         self.rows.free_slot(tid);
         self.rows.tidy();
     }
@@ -404,6 +402,13 @@ impl Table {
     /// Rewrites no string heap while what is returned lives: whoever copies slots of texts aside wants that.
     pub fn keep_heaps(&mut self) -> Arc<()> {
         self.rows.keep_heaps()
+    }
+
+    /// [`Table::count_texts`] of a row that may be frozen, and then has none.
+    fn count_texts_in_blocks(&mut self, tid: Tid, sign: i64) {
+        if !self.rows.is_frozen(tid) {
+            self.count_texts(tid, sign);
+        }
     }
 
     /// Counts a row's heap texts as garbage (`sign` 1) or as text again (-1).

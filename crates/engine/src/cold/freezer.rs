@@ -5,6 +5,7 @@
 //! HOT ◄───────────────────────────── COOLING ─────────────────────────────► FROZEN, unless it was written meanwhile,
 //!                                                                                    or is read often
 //! ```
+//! A chunk that is written again and again comes to COOLING otherwise: its rows move out before they are written (`cooling`).
 //!
 //! I-1 What is frozen depends on what was written and read when the database was looked at, on nothing else: a simulation
 //! looks by [`Database::freeze_if_due`].
@@ -34,12 +35,13 @@ use albireo_sql::{Freeze, TableDef};
 use albireo_storage::{ChunkView, ColumnSet, SnapshotScope};
 use parking_lot::{Condvar, Mutex};
 
+use super::cooling::{Changes, Cooling};
 use super::{CHUNKS_AT_ONCE, FreezeReport, How, Pick, is_mostly_holes};
 use crate::Database;
 use crate::errors::no_thread;
 
 /// Looks at the tables in the time after which a chunk is frozen.
-const LOOKS: u32 = 4;
+pub(super) const LOOKS: u32 = 4;
 /// Between two looks at least, because each makes all executors meet, and at most.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -97,7 +99,7 @@ impl FreezeSchedule {
 }
 
 /// Where a chunk of a table is: its partition, and its number there.
-type ChunkPlace = (PartitionId, u32);
+pub(super) type ChunkPlace = (PartitionId, u32);
 
 /// The schedule of one database, and what it has seen.
 pub(crate) struct Freezing {
@@ -151,6 +153,11 @@ impl Freezing {
         seen.get(&(table, chunk)).is_some_and(|seen| seen.written == written && seen.times > 1)
     }
 
+    /// Whether a chunk stays because many of its rows are written.
+    pub(super) fn rests(&self, table: TableId, chunk: ChunkPlace, now: u64) -> bool {
+        self.seen.lock().get(&(table, chunk)).is_some_and(|seen| seen.cooling.rests(now))
+    }
+
     /// Whether a chunk stays because transactions read it often.
     pub(super) fn is_read_often(&self, table: TableId, chunk: ChunkPlace) -> bool {
         self.seen.lock().get(&(table, chunk)).is_some_and(|seen| seen.read.often)
@@ -159,17 +166,20 @@ impl Freezing {
 
 /// What was seen of a chunk that has blocks.
 #[derive(Clone, Copy)]
-struct Seen {
+pub(super) struct Seen {
+    /// When it was seen first.
+    pub(super) first: u64,
     /// When it was written last.
     written: Epoch,
     /// When that was seen first, and how often since.
-    since: u64,
+    pub(super) since: u64,
     times: u32,
     /// How often it was written again after it was left alone for a moment, up to [`MOST_RETURNS`].
     returns: u8,
     /// Whether it is left alone now.
     is_left: bool,
     read: Read,
+    pub(super) cooling: Cooling,
 }
 
 /// What was seen of how a chunk is read.
@@ -225,7 +235,7 @@ impl Returning {
 
 /// By how often they were written again before: chunks that were left alone, and those of them that were written again.
 #[derive(Clone, Copy, Default)]
-struct Habits {
+pub(super) struct Habits {
     left: [u32; MOST_RETURNS as usize + 1],
     returned: [u32; MOST_RETURNS as usize + 1],
 }
@@ -248,9 +258,14 @@ impl Habits {
 }
 
 impl Seen {
-    fn new(written: Epoch, reads: u64, now: u64) -> Self {
+    pub(super) fn new(written: Epoch, reads: u64, now: u64) -> Self {
         let read = Read { reads, at: now, often: false, until: 0 };
-        Self { written, since: now, times: 0, returns: 0, is_left: false, read }
+        let cooling = Cooling::default();
+        Self { first: now, written, since: now, times: 0, returns: 0, is_left: false, read, cooling }
+    }
+
+    pub(super) fn is_read_often(&self) -> bool {
+        self.read.often
     }
 
     /// It was frozen: whether it would have been written again will not be known.
@@ -259,7 +274,7 @@ impl Seen {
     }
 
     /// It is looked at.
-    fn look(&mut self, (written, reads): (Epoch, u64), now: u64, habits: &mut Habits) {
+    pub(super) fn look(&mut self, (written, reads): (Epoch, u64), now: u64, habits: &mut Habits) {
         self.read.look(reads, now);
         if self.written != written {
             if self.is_left {
@@ -267,7 +282,7 @@ impl Seen {
                 habits.fade(self.returns);
             }
             let returns = (self.returns + u8::from(self.is_left)).min(MOST_RETURNS);
-            *self = Self { written, since: now, times: 0, returns, is_left: false, read: self.read };
+            *self = Self { written, since: now, times: 0, returns, is_left: false, ..*self };
         }
         self.times = self.times.saturating_add(1);
         if !self.is_left && now.saturating_sub(self.since) >= AT_ONCE.as_nanos() as u64 {
@@ -295,6 +310,8 @@ pub(super) struct Due {
     cold: BTreeMap<ChunkPlace, Cold>,
     /// Most rows of these have died since they were frozen; so many live.
     holey: Vec<(ChunkPlace, usize)>,
+    /// These begin to cool, or are hot again; none where memory is short.
+    changes: Changes,
 }
 
 /// Whether most slots of a chunk, of whose rows so many live, wait for new ones.
@@ -318,6 +335,7 @@ impl Database {
             let pick = Pick { wants: &wants, goes_on: &goes_on, how: How::Gently };
             self.freeze_those(of_table.table, pick, &mut report)?;
         }
+        due.iter().for_each(|of_table| self.cool_due(of_table.table, &of_table.changes, &mut report));
         self.empty_due(&due, |live| live > 0, &mut report)?;
         // What was freed goes back to the system where nobody waits for it.
         self.inner.pool.shrink();
@@ -391,7 +409,9 @@ impl Database {
         let of_table = |def: &Arc<TableDef>| Some((Arc::clone(def), schedule.of(def)?.min(at_most)));
         let tables: Vec<_> = catalog.tables().filter_map(of_table).collect();
         let is_there = |table: &TableId| tables.iter().any(|(def, _)| def.id == *table);
-        self.inner.freezing.seen.lock().retain(|(table, _), _| is_there(table));
+        let gone =
+            self.inner.freezing.seen.lock().extract_if(|(table, _), _| !is_there(table)).collect::<Vec<_>>();
+        self.end_cooling_of(gone.into_iter().filter_map(|(key, seen)| seen.cooling.is_on.then_some(key)));
         self.inner.freezing.habits.lock().retain(|table, _| is_there(table));
         if tables.is_empty() {
             return Ok(Vec::new());
@@ -407,7 +427,8 @@ impl Database {
             let Some(view) = snapshot.table(def.id) else { continue };
             let table = TableHandle::new(def.id, def.is_shared());
             let habits = all_habits.entry(def.id).or_default();
-            let mut due = Due { table, cold: BTreeMap::new(), holey: Vec::new() };
+            let (after, changes) = (after.as_nanos() as u64, Changes::default());
+            let mut due = Due { table, cold: BTreeMap::new(), holey: Vec::new(), changes };
             for chunk in (0..view.chunk_count()).map(|number| view.chunk(number)) {
                 let place = (chunk.partition(), chunk.number());
                 let live = chunk.live_rows();
@@ -415,6 +436,9 @@ impl Database {
                     due.holey.push((place, live));
                 }
                 if !chunk.is_encodable() || is_mostly_free(&chunk, live) {
+                    if chunk.moved_rows().is_some() {
+                        due.changes.end(place);
+                    }
                     if let Some(known) = seen.remove(&(def.id, place)) {
                         known.forget(habits);
                     }
@@ -424,11 +448,14 @@ impl Database {
                 let known = seen.entry((def.id, place)).or_insert(Seen::new(written, reads, now));
                 known.look((written, reads), now, habits);
                 let (often, returns) = (known.read.often, habits.returns(known.returns));
-                if now.saturating_sub(known.since) >= after.as_nanos() as u64 && (is_short || !often) {
+                if now.saturating_sub(known.since) >= after && (is_short || !often) {
                     due.cold.insert(place, Cold { often, returns, written });
                 }
+                if !is_short {
+                    due.changes.look(place, &chunk, live, known, (after, now));
+                }
             }
-            if !due.cold.is_empty() || !due.holey.is_empty() {
+            if !due.cold.is_empty() || !due.holey.is_empty() || !due.changes.is_empty() {
                 all.push(due);
             }
         }

@@ -8,6 +8,7 @@
 
 mod ahead;
 mod call;
+mod cooling;
 mod everything;
 mod evictor;
 mod freezer;
@@ -92,6 +93,8 @@ pub struct FreezeReport {
     pub emptied: u64,
     /// Rows that moved out of these.
     pub moved: u64,
+    /// Chunks that began to cool: their rows move out before they are written.
+    pub cooled: u64,
 }
 
 impl Database {

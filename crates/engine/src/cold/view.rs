@@ -60,13 +60,20 @@ impl Database {
                 let may = partitions.with_table_if_there(table, chunk.partition(), may);
                 let reason = may.and_then(Result::err).map(|reason| reason.to_string());
                 let often = || self.inner.freezing.is_read_often(def.id, place);
-                reason.or_else(|| often().then(|| "transactions read it often".to_owned()))
+                let moved = chunk.moved_rows();
+                let moves =
+                    || moved.map(|rows| format!("rows that are written move out first: {rows} so far"));
+                let reason = reason.or_else(|| often().then(|| "transactions read it often".to_owned()));
+                let now = self.inner.env.clock.now();
+                let many = || self.inner.freezing.rests(def.id, place, now);
+                reason.or_else(moves).or_else(|| many().then(|| "many of its rows are written".to_owned()))
             }
         };
         let state = match chunk.frozen_rows() {
             Some(0) => "empty",
             Some(_) if chunk.is_evicted() => "evicted",
             Some(_) => "frozen",
+            None if chunk.moved_rows().is_some() => "cooling",
             None if self.inner.freezing.cools(def.id, place, chunk.written()) => "cooling",
             None => "hot",
         };

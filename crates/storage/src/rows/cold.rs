@@ -1,7 +1,8 @@
-//! Rows of frozen chunks, and those that the running transaction has moved away from there.
+//! Rows of frozen chunks, and those that the running transaction has moved away from there or from cooling ones
+//! (`cooling`).
 //!
 //! Invariants:
-//! - I-1 A row of a frozen chunk is written nowhere: who wants to change it moves it first, to a slot that has an address.
+//! - I-1 A row of a frozen chunk is written nowhere: who wants to change it moves it first, to a slot of a hot chunk.
 //! - I-2 Until its transaction is over, a row that was moved is still known by the TID that it had, and by that alone:
 //!   whoever has that finds the row, and whoever finds the row gets that. So nobody above storage sees a TID change
 //!   while it may hold on to it. Between two transactions no row is known by another TID than that of its slot.
@@ -65,7 +66,7 @@ pub(super) fn has_no_place(tid: Tid) -> ! {
 }
 
 impl Rows {
-    /// Whether the chunk of a row is one of those that all have blocks.
+    /// Whether the chunk of a row is one of the last ones, which are all hot.
     #[inline(always)]
     pub(crate) fn is_hot(&self, tid: Tid) -> bool {
         tid.chunk().wrapping_sub(self.hot_first) < self.hot_chunks
@@ -77,17 +78,15 @@ impl Rows {
         !self.is_hot(tid) && self.dir.frozen.get(tid.chunk()).is_some()
     }
 
-    /// [`Rows::find_place`] where not all chunks have blocks.
+    /// [`Rows::find_place`] where not all chunks are hot.
     #[cold]
     #[inline(never)]
     pub(super) fn place_elsewhere(&self, tid: Tid) -> Option<RowPlace> {
         if tid.chunk() >= self.chunks {
             no_such_row(tid);
         }
-        match self.dir.frozen.get(tid.chunk()) {
-            None => Some(self.place_in(tid)),
-            Some(_) => self.moved.to.get(&tid).map(|slot| self.place_in(*slot)),
-        }
+        let slot = self.slot_of(tid);
+        self.dir.frozen.get(slot.chunk()).is_none().then(|| self.place_in(slot))
     }
 
     /// The chunk of a frozen row that was not moved, and its slot there.
@@ -130,7 +129,7 @@ impl Rows {
         chunk.is_null(at.column, slot)
     }
 
-    /// [`Rows::text`] where not all chunks have blocks.
+    /// [`Rows::text`] where not all chunks are hot.
     #[cold]
     #[inline(never)]
     pub(super) fn text_elsewhere(&self, tid: Tid, at: &ColumnLocation) -> Cow<'_, [u8]> {
@@ -205,10 +204,16 @@ impl Rows {
         self.make_entry_private(tid, VALIDITY_ENTRY, Need::Ordinary)
     }
 
-    /// Writes the values of a frozen row into a new slot.
-    pub(crate) fn thaw_into(&mut self, from: Tid, to: Tid) -> Result<(), OutOfMemory> {
+    /// Writes the values of a row of a frozen or cooling chunk into a new slot.
+    pub(crate) fn copy_out(&mut self, from: Tid, to: Tid) -> Result<(), OutOfMemory> {
+        match self.frozen_chunk(from).map(Arc::clone) {
+            Some(chunk) => self.thaw_into(&chunk, from, to),
+            None => self.copy_from_blocks(from, to),
+        }
+    }
+
+    fn thaw_into(&mut self, chunk: &FrozenChunk, from: Tid, to: Tid) -> Result<(), OutOfMemory> {
         let layout = Arc::clone(&self.layout);
-        let chunk = Arc::clone(self.frozen_chunk(from).expect("the row is frozen"));
         for at in layout.columns() {
             let is_null = chunk.is_null(at.column, from.slot());
             let row = self.locate(to);
@@ -233,10 +238,8 @@ impl Rows {
 
     /// A row is moved: it stays known by its TID.
     pub(crate) fn note_moved(&mut self, tid: Tid, slot: Tid) {
-        debug_assert!(
-            self.is_frozen(tid) && !self.is_frozen(slot),
-            "what is frozen moves to what is not (I-1)"
-        );
+        debug_assert!(self.is_cold(tid) && !self.is_cold(slot), "what is cold moves to what is not (I-1)");
+        self.dir.frozen.count_moved(tid.chunk(), 1);
         let before = (self.moved.to.insert(tid, slot), self.moved.from.insert(slot, tid));
         debug_assert_eq!(before, (None, None), "a row is moved once");
         self.moves += 1;
@@ -246,6 +249,7 @@ impl Rows {
     pub(crate) fn forget_moved(&mut self, tid: Tid) -> Tid {
         let slot = self.moved.to.remove(&tid).expect("the row was moved");
         self.moved.from.remove(&slot);
+        self.dir.frozen.count_moved(tid.chunk(), -1);
         self.moves += 1;
         slot
     }
@@ -290,10 +294,11 @@ impl Rows {
         }
     }
 
-    /// Takes the slots of frozen chunks out of the free ones: they stay holes.
+    /// Takes the slots of frozen and cooling chunks out of the free ones: they stay holes.
     pub(crate) fn forget_free_slots(&mut self) {
-        let (frozen, hot_first) = (Arc::clone(&self.dir.frozen), self.hot_first);
-        self.free.retain(|(_, tid)| tid.chunk() >= hot_first || frozen.get(tid.chunk()).is_none());
+        let mut free = std::mem::take(&mut self.free);
+        free.retain(|(_, tid)| !self.is_cold(*tid));
+        self.free = free;
     }
 
     /// Puts what was encoded in the place of a chunk's blocks, and leaves these to the snapshots that see them. The

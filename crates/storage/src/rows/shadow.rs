@@ -348,7 +348,7 @@ impl Shadow {
     /// Takes over what the rows hold in a slot, where there are blocks. The caller owns the partition.
     pub(crate) fn follow(&mut self, rows: &Rows, tid: Tid) -> Result<(), OutOfMemory> {
         assert!(rows.layout_id == self.layout.id, "the rows are of the table");
-        if rows.is_frozen(tid) {
+        if rows.is_frozen(tid) || rows.slot_of(tid) != tid {
             // It has died, or moved away.
             return Ok(());
         }

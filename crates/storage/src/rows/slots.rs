@@ -167,7 +167,7 @@ impl Rows {
     /// Lets the slot of a row that died in this transaction be used again, in time.
     pub(crate) fn free_slot(&mut self, tid: Tid) {
         debug_assert!(tid.0 < self.slots && !self.is_live(tid), "a free slot holds a dead row");
-        if self.is_frozen(tid) {
+        if self.is_cold(tid) {
             // It stays a hole.
             return;
         }

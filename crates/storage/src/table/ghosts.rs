@@ -32,9 +32,7 @@ impl Table {
             for index in &mut self.indexes {
                 index.remove_ghost(&self.rows, tid);
             }
-            if !self.rows.is_frozen(tid) {
-                self.count_texts(tid, 1);
-            }
+            self.count_texts_in_blocks(tid, 1);
             self.rows.lay_to_rest(tid);
         }
     }

@@ -1,4 +1,4 @@
-//! Rows of frozen chunks that are to be written: they move to a slot that has an address first.
+//! Rows of frozen and cooling chunks that are to be written: they move to a hot chunk first.
 //!
 //! A row that has moved stands in the indexes at its new slot, and stays known by its old TID until its transaction is
 //! over (I-2 of `rows::cold`). In the undo log it is under that TID too: before its other changes a [`Change::Moved`].
@@ -18,7 +18,7 @@ use crate::undo::UndoLog;
 pub type Frozen = (u32, Result<(), WhyHot>);
 
 impl Table {
-    /// Gets a row ready to be written: by which TID it is known, and its slot, which has an address.
+    /// Gets a row ready to be written: by which TID it is known, and its slot, which has an address and may be written.
     ///
     /// # Errors
     /// There is no memory; nothing has happened then.
@@ -35,29 +35,29 @@ impl Table {
     fn warm_up(&mut self, undo: &mut UndoLog, tid: Tid) -> Result<(Tid, Tid), TableError> {
         let tid = self.rows.known_as(tid);
         let slot = self.rows.slot_of(tid);
-        match self.rows.is_frozen(slot) {
+        match self.rows.moves_before_written(slot) {
             true => Ok((tid, self.relocate(undo, tid)?)),
             false => Ok((tid, slot)),
         }
     }
 
-    /// Moves a live row of a frozen chunk; gives its new slot.
+    /// Moves a live row of a frozen or cooling chunk; gives its new slot.
     fn relocate(&mut self, undo: &mut UndoLog, tid: Tid) -> Result<Tid, TableError> {
-        let slot = self.move_to_blocks(tid)?;
+        let slot = self.move_to_hot(tid)?;
         self.rows.note_moved(tid, slot);
         undo.push_moved(self.spec.id.0, tid, slot);
         Ok(slot)
     }
 
-    /// Moves a live row of a frozen chunk, by whatever TID it is known then; gives its new slot.
-    fn move_to_blocks(&mut self, tid: Tid) -> Result<Tid, TableError> {
+    /// Moves a live row of a frozen or cooling chunk, by whatever TID it is known then; gives its new slot.
+    fn move_to_hot(&mut self, tid: Tid) -> Result<Tid, TableError> {
         debug_assert!(self.rows.is_live(tid), "only live rows move");
         self.rows.require(tid)?;
         // All that may fail for memory comes first.
         self.rows.prepare_to_die(tid)?;
         let slot = self.rows.new_slot()?;
         let before = self.rows.heap_text_bytes(slot.tid().chunk());
-        if let Err(full) = self.rows.thaw_into(tid, slot.tid()) {
+        if let Err(full) = self.rows.copy_out(tid, slot.tid()) {
             self.rows.drop_heap_text_since(slot.tid().chunk(), &before);
             return Err(full.into());
         }
@@ -68,6 +68,7 @@ impl Table {
             return Err(error);
         }
         self.rows.kill(tid)?;
+        self.count_texts_in_blocks(tid, 1);
         Ok(slot)
     }
 
@@ -95,7 +96,7 @@ impl Table {
         let mut next = Tid::new(chunk as usize, 0);
         for _ in 0..most {
             let Some(tid) = self.rows.next_of_chunk(next) else { break };
-            moved(tid, self.move_to_blocks(tid)?);
+            moved(tid, self.move_to_hot(tid)?);
             next = tid;
         }
         Ok(self.rows.next_of_chunk(next).is_none().then(|| self.rows.give_up(chunk)))
@@ -105,6 +106,7 @@ impl Table {
     pub(super) fn undo_move(&mut self, tid: Tid) {
         let slot = self.rows.forget_moved(tid);
         self.rows.revive(tid);
+        self.count_texts_in_blocks(tid, -1);
         let back = Arc::clone(&self.spec);
         let pool = self.rows.pool().clone();
         pool.with_emergency(|| {
@@ -123,6 +125,21 @@ impl Table {
     /// Makes what is left of the last chunk free slots, so that it is whole and may be frozen.
     pub fn end_chunk(&mut self) {
         self.rows.leave_hole();
+    }
+
+    /// Has chunks cool: their rows move out before they are written, and nobody comes to their slots. Tells for each why it
+    /// stays hot, if it does. The caller is between two transactions.
+    pub fn cool(&mut self, chunks: impl IntoIterator<Item = u32>) -> Vec<Frozen> {
+        let cool = |chunk: u32| (chunk, self.rows.cool(chunk as usize));
+        let done = chunks.into_iter().map(cool).collect();
+        self.rows.forget_free_slots();
+        done
+    }
+
+    /// Has a cooling chunk be hot again, with the slots of rows that have moved out or died free; `false` if that cannot be
+    /// now, or it does not cool. The caller is between two transactions.
+    pub fn end_cooling(&mut self, chunk: u32) -> bool {
+        self.rows.end_cooling(chunk as usize)
     }
 
     /// What keeps a chunk from being frozen at the moment.

@@ -579,6 +579,11 @@ impl<'a> ChunkView<'a> {
         self.frozen().is_some()
     }
 
+    /// How many rows have moved out of it since it cools, not only until the snapshot; `None` if it does not cool.
+    pub fn moved_rows(&self) -> Option<u32> {
+        self.part.dir.frozen.moved(self.chunk)
+    }
+
     /// Rows that lived when it was encoded; 0 of a chunk that is empty by now, `None` of one that has blocks.
     pub fn frozen_rows(&self) -> Option<usize> {
         self.frozen().map(|frozen| frozen.rows())

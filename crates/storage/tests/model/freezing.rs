@@ -36,6 +36,7 @@ impl World {
         for (chunk, outcome) in done {
             assert_eq!(outcome, Ok(()), "chunk {chunk}");
             assert_eq!(self.table.may_freeze(chunk), Err(WhyHot::IsFrozen));
+            self.cooling.remove(&chunk);
             frozen.push(chunk);
         }
         drop(replaced);
@@ -46,7 +47,8 @@ impl World {
         }
     }
 
-    fn is_worked_on(&self) -> bool {
+    /// Whether a statement over many rows is at work.
+    pub fn is_worked_on(&self) -> bool {
         !self.ghosts.is_empty() || self.arriving.is_some() || self.rewriting.is_some()
     }
 

@@ -5,6 +5,7 @@ mod append;
 mod cells;
 mod check;
 mod concurrent;
+mod cooling;
 mod evicting;
 mod freezing;
 mod ghosts;

@@ -59,6 +59,9 @@ enum Op {
     EndRewrite(u16),
     /// Chunks are frozen, but one of so many; the snapshot stays.
     Freeze(bool, u32, Choose),
+    /// Chunks begin to cool, or are hot again.
+    Cool(u16),
+    EndCooling(u16),
     /// Rows move out of a frozen chunk, up to so many.
     MoveOut(u16, usize),
     /// Frozen chunks leave memory.
@@ -134,6 +137,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         4 => row().prop_map(Op::EndRewrite),
         4 => (any::<bool>(), 1u32..4, prop_oneof![Just(Choose::Best), Just(Choose::Packed)])
             .prop_map(|(keeps, but, choose)| Op::Freeze(keeps, but, choose)),
+        4 => row().prop_map(Op::Cool),
+        2 => row().prop_map(Op::EndCooling),
         4 => (row(), prop_oneof![Just(1_usize), Just(3), Just(1000)]).prop_map(|(p, n)| Op::MoveOut(p, n)),
         5 => Just(Op::Evict),
         5 => (proptest::collection::vec((row(), row()), 1..8), any::<bool>()).prop_map(|(p, f)| Op::Prepass(p, f)),
@@ -247,6 +252,8 @@ impl World {
             Op::RewriteOn(pick) => self.rewrite_on(pick, false),
             Op::EndRewrite(pick) => self.rewrite_on(pick, true),
             Op::Freeze(keeps, but, choose) => self.freeze(keeps, but, choose),
+            Op::Cool(pick) => self.cool(pick),
+            Op::EndCooling(pick) => self.end_cooling(pick),
             Op::MoveOut(pick, most) => self.move_out(pick, most),
             Op::Evict => self.evict(),
             Op::Prepass(picks, fetches) => self.prepass(&picks, fetches),

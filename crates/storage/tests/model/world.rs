@@ -81,6 +81,8 @@ pub struct World {
     pub arriving: Option<crate::ghosts::Arriving>,
     /// New values that are written beside the table.
     pub rewriting: Option<crate::rewrites::Rewriting>,
+    /// Chunks that cool.
+    pub cooling: BTreeSet<u32>,
 }
 
 impl World {
@@ -110,6 +112,7 @@ impl World {
             ghosts: Vec::new(),
             arriving: None,
             rewriting: None,
+            cooling: BTreeSet::new(),
         }
     }
 
@@ -205,6 +208,7 @@ impl World {
 
     /// Makes the transaction final.
     pub fn commit(&mut self) {
+        self.cooling_chunks_are_left();
         let Self { table, undo, .. } = self;
         for (_, _, tid, event) in undo.events(Savepoint::START) {
             if let ChangeEvent::Moved { to } = event
@@ -275,6 +279,7 @@ impl World {
         self.snapshots.clear();
         self.ghosts.clear();
         (self.arriving, self.rewriting) = (None, None);
+        self.cooling.clear();
         self.table = table;
         self.current = rows;
         self.commit();

@@ -1,0 +1,181 @@
+//! Which chunks cool: old ones that are written still, perhaps only in a few rows.
+//!
+//! Blocks tell when a chunk was written, not how many of its rows. So the chunk is tried: it cools, and its rows move out
+//! before they are written. If few have moved by the time that the others were not written for the schedule's time, it is
+//! frozen like any other. If many have, it is hot again, and is not tried for a while.
+//!
+//! I-1 At most [`MOST_MOVED_ROWS`] rows move in vain each time that a chunk is tried, and it is tried once in
+//! [`RESTS`] of the schedule's times.
+//! I-2 A chunk that is read often is not tried: who reads a row of a cooling chunk looks in one place more.
+//! I-3 A chunk of a table that is no longer frozen by itself does not stay cooling.
+//!
+//! Paper: Funke, Kemper and Neumann, *Compacting Transactional Data in Hybrid OLTP & OLAP Databases*, VLDB 2012, §3.3. There
+//! an observer of pages says in advance that few are written.
+
+use albireo_base::TableId;
+use albireo_partition::TableHandle;
+use albireo_storage::{ChunkView, MOST_MOVED_ROWS};
+
+use super::FreezeReport;
+use super::freezer::{ChunkPlace, LOOKS, Seen};
+use crate::Database;
+
+/// For so many of the schedule's times a chunk is not tried again.
+const RESTS: u64 = 8;
+/// A chunk is tried while at most one of so many of its slots is dead: new rows would come to these.
+const DEAD: usize = 8;
+
+/// How a chunk cools.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(super) struct Cooling {
+    /// Whether it cools.
+    pub(super) is_on: bool,
+    /// Until when it is not tried again.
+    rests_until: u64,
+}
+
+impl Cooling {
+    /// Whether many rows have moved out of it a while ago, or it was read often.
+    pub(super) fn rests(self, now: u64) -> bool {
+        now < self.rests_until
+    }
+}
+
+/// What is to be done about it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Change {
+    Begin,
+    End,
+    /// As it is.
+    Stay,
+}
+
+/// Chunks of a table that begin to cool, and those that are hot again.
+#[derive(Default)]
+pub(super) struct Changes {
+    begin: Vec<ChunkPlace>,
+    end: Vec<ChunkPlace>,
+}
+
+impl Changes {
+    pub(super) fn is_empty(&self) -> bool {
+        self.begin.is_empty() && self.end.is_empty()
+    }
+
+    /// A chunk that is not to be frozen, or not by itself, if it cools.
+    pub(super) fn end(&mut self, place: ChunkPlace) {
+        self.end.push(place);
+    }
+
+    /// A chunk with so many live rows that was looked at just now; it is frozen when nobody has written it for `after`.
+    pub(super) fn look(
+        &mut self,
+        place: ChunkPlace,
+        chunk: &ChunkView<'_>,
+        live: usize,
+        seen: &mut Seen,
+        (after, now): (u64, u64),
+    ) {
+        let moved = chunk.moved_rows();
+        seen.cooling.is_on = moved.is_some();
+        let is_full = (chunk.slots() - live) * DEAD <= chunk.slots();
+        match change(seen, moved, is_full, (after, now)) {
+            Change::Begin => self.begin.push(place),
+            Change::End => {
+                seen.cooling.rests_until = now.saturating_add(after.saturating_mul(RESTS));
+                self.end.push(place);
+            }
+            Change::Stay => {}
+        }
+    }
+}
+
+fn change(seen: &Seen, moved: Option<u32>, is_full: bool, (after, now): (u64, u64)) -> Change {
+    let is_old = now.saturating_sub(seen.first) >= after;
+    let was_written = now.saturating_sub(seen.since) < after / u64::from(LOOKS);
+    let often = seen.is_read_often();
+    match moved {
+        Some(moved) if moved >= MOST_MOVED_ROWS || often => Change::End,
+        None if is_old && was_written && is_full && !often && !seen.cooling.rests(now) => Change::Begin,
+        _ => Change::Stay,
+    }
+}
+
+impl Database {
+    /// Has chunks cool, and others be hot again.
+    pub(super) fn cool_due(&self, table: TableHandle, changes: &Changes, report: &mut FreezeReport) {
+        for (partition, chunk) in &changes.end {
+            // What cannot end now is looked at again.
+            self.inner.partitions.end_cooling(table, *partition, *chunk);
+        }
+        for those in changes.begin.chunk_by(|(one, _), (other, _)| one == other) {
+            let (partition, chunks) = (those[0].0, those.iter().map(|(_, chunk)| *chunk).collect());
+            let done = self.inner.partitions.cool(table, partition, chunks);
+            report.cooled += done.iter().filter(|(_, outcome)| outcome.is_ok()).count() as u64;
+        }
+    }
+
+    /// Has chunks be hot again that were seen cooling, of tables that are no longer frozen by themselves.
+    pub(super) fn end_cooling_of(&self, seen: impl IntoIterator<Item = (TableId, ChunkPlace)>) {
+        let catalog = self.catalog();
+        for (id, (partition, chunk)) in seen {
+            let Some(def) = catalog.tables().find(|def| def.id == id) else { continue };
+            let table = TableHandle::new(id, def.is_shared());
+            self.inner.partitions.end_cooling(table, partition, chunk);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use albireo_base::Epoch;
+
+    use super::super::freezer::Habits;
+    use super::*;
+
+    const AFTER: u64 = 1_000_000_000;
+
+    /// What is done at each quarter of the time after which a chunk is frozen, which is written before each.
+    fn changes(looks: u64, moved: impl Fn(u64) -> Option<u32>) -> Vec<(u64, Change)> {
+        let (mut habits, mut seen) = (Habits::default(), Seen::new(Epoch(0), 0, 0));
+        let mut all = Vec::new();
+        for look in 1..=looks {
+            let now = look * AFTER / 4;
+            seen.look((Epoch(look), 0), now, &mut habits);
+            let done = change(&seen, moved(look), true, (AFTER, now));
+            if done == Change::End {
+                seen.cooling.rests_until = now + RESTS * AFTER;
+            }
+            if done != Change::Stay {
+                all.push((look, done));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn chunk_cools_when_it_is_old_and_rests_when_too_many_rows_have_moved() {
+        assert_eq!(changes(3, |_| None), []);
+        assert_eq!(changes(4, |_| None), [(4, Change::Begin)]);
+        let too_many = |look| (look == 5).then_some(MOST_MOVED_ROWS);
+        assert_eq!(changes(36, too_many), [(4, Change::Begin), (5, Change::End)]);
+        assert_eq!(changes(37, too_many), [(4, Change::Begin), (5, Change::End), (37, Change::Begin)]);
+        let few = |look| (look >= 5).then_some(MOST_MOVED_ROWS - 1);
+        assert_eq!(changes(9, few), [(4, Change::Begin)]);
+    }
+
+    #[test]
+    fn chunk_that_is_not_written_or_has_holes_does_not_cool() {
+        let (mut habits, mut seen) = (Habits::default(), Seen::new(Epoch(1), 0, 0));
+        seen.look((Epoch(2), 0), AFTER / 2, &mut habits);
+        seen.look((Epoch(2), 0), AFTER, &mut habits);
+        assert_eq!(change(&seen, None, true, (AFTER, AFTER)), Change::Stay);
+        seen.look((Epoch(3), 0), 2 * AFTER, &mut habits);
+        assert_eq!(change(&seen, None, false, (AFTER, 2 * AFTER)), Change::Stay);
+        assert_eq!(change(&seen, None, true, (AFTER, 2 * AFTER)), Change::Begin);
+        // Two million reads in a second.
+        seen.look((Epoch(4), 2_000_000), 3 * AFTER, &mut habits);
+        assert_eq!(change(&seen, None, true, (AFTER, 3 * AFTER)), Change::Stay);
+        assert_eq!(change(&seen, Some(0), true, (AFTER, 3 * AFTER)), Change::End);
+    }
+}
