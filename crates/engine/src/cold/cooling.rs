@@ -6,8 +6,10 @@
 //!
 //! I-1 At most [`MOST_MOVED_ROWS`] rows move in vain each time that a chunk is tried, and it is tried once in
 //! [`RESTS`] of the schedule's times.
-//! I-2 A chunk that is read often is not tried: who reads a row of a cooling chunk looks in one place more.
-//! I-3 A chunk of a table that is no longer frozen by itself does not stay cooling.
+//! I-2 Few chunks of a table are tried at a time until it is known that it pays ([`Window`]). So a table all of whose rows
+//! are written does not grow by what is tried: rows that move fill the holes of the chunk before.
+//! I-3 A chunk that is read often is not tried: who reads a row of a cooling chunk looks in one place more.
+//! I-4 A chunk of a table that is no longer frozen by itself does not stay cooling.
 //!
 //! Paper: Funke, Kemper and Neumann, *Compacting Transactional Data in Hybrid OLTP & OLAP Databases*, VLDB 2012, §3.3. There
 //! an observer of pages says in advance that few are written.
@@ -41,6 +43,31 @@ impl Cooling {
     }
 }
 
+/// How many chunks of a table may cool at a time: twice as many after each that was frozen in the end, and half as many
+/// after each that was hot again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Window(u32);
+
+impl Default for Window {
+    fn default() -> Self {
+        Self(4)
+    }
+}
+
+impl Window {
+    const MOST: u32 = 1 << 20;
+
+    /// A chunk that cooled was frozen.
+    pub(super) fn widen(&mut self) {
+        self.0 = (self.0 * 2).min(Self::MOST);
+    }
+
+    /// A chunk that cooled has lost too many rows.
+    fn narrow(&mut self) {
+        self.0 = (self.0 / 2).max(1);
+    }
+}
+
 /// What is to be done about it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Change {
@@ -55,6 +82,8 @@ enum Change {
 pub(super) struct Changes {
     begin: Vec<ChunkPlace>,
     end: Vec<ChunkPlace>,
+    /// How many cool already, and go on.
+    cooling: usize,
 }
 
 impl Changes {
@@ -71,9 +100,9 @@ impl Changes {
     pub(super) fn look(
         &mut self,
         place: ChunkPlace,
-        chunk: &ChunkView<'_>,
-        live: usize,
+        (chunk, live): (&ChunkView<'_>, usize),
         seen: &mut Seen,
+        window: &mut Window,
         (after, now): (u64, u64),
     ) {
         let moved = chunk.moved_rows();
@@ -82,11 +111,19 @@ impl Changes {
         match change(seen, moved, is_full, (after, now)) {
             Change::Begin => self.begin.push(place),
             Change::End => {
+                if moved.is_some_and(|moved| moved >= MOST_MOVED_ROWS) && !seen.cooling.rests(now) {
+                    window.narrow();
+                }
                 seen.cooling.rests_until = now.saturating_add(after.saturating_mul(RESTS));
                 self.end.push(place);
             }
-            Change::Stay => {}
+            Change::Stay => self.cooling += usize::from(moved.is_some()),
         }
+    }
+
+    /// All chunks of the table were looked at.
+    pub(super) fn limit(&mut self, window: Window) {
+        self.begin.truncate((window.0 as usize).saturating_sub(self.cooling));
     }
 }
 
@@ -162,6 +199,22 @@ mod tests {
         assert_eq!(changes(37, too_many), [(4, Change::Begin), (5, Change::End), (37, Change::Begin)]);
         let few = |look| (look >= 5).then_some(MOST_MOVED_ROWS - 1);
         assert_eq!(changes(9, few), [(4, Change::Begin)]);
+    }
+
+    #[test]
+    fn few_chunks_cool_at_a_time_until_it_pays() {
+        let limited = |window: Window, cooling: usize| {
+            let begin = (0..100).map(|chunk| (albireo_base::PartitionId(0), chunk)).collect();
+            let mut changes = Changes { begin, end: Vec::new(), cooling };
+            changes.limit(window);
+            changes.begin.len()
+        };
+        let mut window = Window::default();
+        assert_eq!((limited(window, 0), limited(window, 3), limited(window, 9)), (4, 1, 0));
+        (0..3).for_each(|_| window.narrow());
+        assert_eq!(limited(window, 0), 1);
+        (0..40).for_each(|_| window.widen());
+        assert_eq!(limited(window, 50), 100);
     }
 
     #[test]

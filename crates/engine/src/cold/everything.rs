@@ -1,4 +1,4 @@
-//! For tests: everything is frozen again and again, so that whatever runs meets frozen rows.
+//! For tests: everything is frozen again and again, so that whatever runs meets frozen rows; or cools.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,8 +10,8 @@ use albireo_storage::{ChunkView, Table};
 use super::{Eviction, FreezeReport, How, Pick};
 use crate::Database;
 
-/// The variables that ask for it, with the value `all`; in builds with debug assertions alone. The second asks for
-/// everything to leave memory too.
+/// The variables that ask for it, with the value `all`; in builds with debug assertions alone. With `cool`, chunks cool and
+/// are hot again. The second asks for everything to leave memory too.
 const VARIABLE: &str = "ALBIREO_FREEZE";
 const EVICTS: &str = "ALBIREO_EVICT";
 /// Statements between two rounds.
@@ -38,22 +38,48 @@ impl Database {
         self.freeze_those(table, Pick { wants: &|_| true, goes_on: &|| true, how: How::Here }, &mut report)
     }
 
+    /// Has all chunks cool, or be hot again.
+    fn cool_all_of(&self, table: TableHandle, is_cool: bool) {
+        let partitions = &self.inner.partitions;
+        partitions.end_chunks(table);
+        let count = if table.is_shared() { 1 } else { partitions.count() };
+        for partition in (0..count).map(PartitionId) {
+            let slots = partitions.with_table_if_there(table, partition, Table::slots).unwrap_or(0);
+            let chunks = 0..(slots >> albireo_base::ids::CHUNK_SHIFT) as u32;
+            match is_cool {
+                true => drop(partitions.cool(table, partition, chunks.collect())),
+                false => chunks.for_each(|chunk| {
+                    partitions.end_cooling(table, partition, chunk);
+                }),
+            }
+        }
+    }
+
     fn freeze_everything(&self) {
         static ASKED: OnceLock<bool> = OnceLock::new();
         static EVICTS_TOO: OnceLock<bool> = OnceLock::new();
-        let asks = |variable: &str| std::env::var(variable).is_ok_and(|value| value == "all");
-        let evicts = *EVICTS_TOO.get_or_init(|| asks(EVICTS));
-        let asked = *ASKED.get_or_init(|| evicts || asks(VARIABLE));
-        let statements = &self.inner.freezing.statements;
-        if !asked || !statements.fetch_add(1, Ordering::Relaxed).is_multiple_of(EVERY) {
+        static COOLS: OnceLock<bool> = OnceLock::new();
+        let asks =
+            |variable: &str, for_what: &str| std::env::var(variable).is_ok_and(|value| value == for_what);
+        let evicts = *EVICTS_TOO.get_or_init(|| asks(EVICTS, "all"));
+        let cools = *COOLS.get_or_init(|| asks(VARIABLE, "cool"));
+        let asked = *ASKED.get_or_init(|| evicts || cools || asks(VARIABLE, "all"));
+        if !asked {
+            return;
+        }
+        let statement = self.inner.freezing.statements.fetch_add(1, Ordering::Relaxed);
+        if !statement.is_multiple_of(EVERY) {
             return;
         }
         for def in self.catalog().tables() {
             let table = TableHandle::new(def.id, def.is_shared());
             let slots = self.inner.partitions.with_table_if_there(table, PartitionId(0), Table::slots);
             if slots.is_some_and(|slots| slots > 0 && slots < MOST_SLOTS) {
-                // Memory that is short keeps rows as they are.
-                let _ = self.freeze_all_of(table);
+                match cools {
+                    true => self.cool_all_of(table, !statement.is_multiple_of(4 * EVERY)),
+                    // Memory that is short keeps rows as they are.
+                    false => drop(self.freeze_all_of(table)),
+                }
             }
         }
         if evicts {

@@ -35,7 +35,7 @@ use albireo_sql::{Freeze, TableDef};
 use albireo_storage::{ChunkView, ColumnSet, SnapshotScope};
 use parking_lot::{Condvar, Mutex};
 
-use super::cooling::{Changes, Cooling};
+use super::cooling::{Changes, Cooling, Window};
 use super::{CHUNKS_AT_ONCE, FreezeReport, How, Pick, is_mostly_holes};
 use crate::Database;
 use crate::errors::no_thread;
@@ -238,6 +238,8 @@ impl Returning {
 pub(super) struct Habits {
     left: [u32; MOST_RETURNS as usize + 1],
     returned: [u32; MOST_RETURNS as usize + 1],
+    /// How many chunks may cool at a time.
+    window: Window,
 }
 
 impl Habits {
@@ -441,6 +443,9 @@ impl Database {
                     }
                     if let Some(known) = seen.remove(&(def.id, place)) {
                         known.forget(habits);
+                        if known.cooling.is_on && chunk.is_frozen() {
+                            habits.window.widen();
+                        }
                     }
                     continue;
                 }
@@ -452,9 +457,10 @@ impl Database {
                     due.cold.insert(place, Cold { often, returns, written });
                 }
                 if !is_short {
-                    due.changes.look(place, &chunk, live, known, (after, now));
+                    due.changes.look(place, (&chunk, live), known, &mut habits.window, (after, now));
                 }
             }
+            due.changes.limit(habits.window);
             if !due.cold.is_empty() || !due.holey.is_empty() || !due.changes.is_empty() {
                 all.push(due);
             }

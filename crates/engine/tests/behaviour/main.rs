@@ -11,6 +11,7 @@ mod classes;
 mod commands;
 mod conditions;
 mod constraints;
+mod cooling;
 mod copy;
 mod copy_bulk;
 mod copy_formats;
