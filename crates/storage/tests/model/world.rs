@@ -235,6 +235,12 @@ impl World {
         events.any(|(.., event)| matches!(event, ChangeEvent::Moved { .. }))
     }
 
+    /// Whether the running transaction has moved a row to this slot.
+    pub fn has_moved_to(&self, slot: Tid) -> bool {
+        let mut events = self.undo.events(Savepoint::START);
+        events.any(|(.., event)| matches!(event, ChangeEvent::Moved { to } if to == slot))
+    }
+
     /// Whether a row was there when the last transaction had committed.
     pub fn committed_has(&self, tid: Tid) -> bool {
         self.committed.contains_key(&tid)
