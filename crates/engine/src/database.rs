@@ -121,7 +121,7 @@ pub(crate) struct Threads {
     toucher: Option<albireo_env::JoinHandle<()>>,
     executors: Vec<albireo_env::JoinHandle<()>>,
     pub(crate) log: Option<albireo_env::JoinHandle<()>>,
-    pub(crate) ahead: Option<albireo_env::JoinHandle<()>>,
+    pub(crate) ahead: Vec<albireo_env::JoinHandle<()>>,
 }
 
 /// What a database has done so far.

@@ -1,4 +1,4 @@
-//! A thread that reads ahead what queries will read of evicted chunks.
+//! Threads that read ahead what queries will read of evicted chunks.
 //!
 //! ```text
 //!  said by a query ──► QUEUED ──► READING ──► READY: in a buffer ──► taken by the query
@@ -9,13 +9,13 @@
 //! A query says which chunks come behind those that it looks at. Their columns lie in files of their own, so what is wanted
 //! of a file lies together, and is read together, past the system's memory. The system's own reading ahead goes up to 8 MiB
 //! deep into one file while the query waits for another, begins anew behind each chunk that is in memory, and does not work
-//! while the query computes: Q1 took as long as reading and computing together. Reading half a megabyte at a time into
-//! large pages takes a tenth of a core and 2.0 to 2.4 GB/s here, as fast as a file is read from end to end; through the
-//! system's memory, two to nine times as much of a core.
+//! while the query computes: Q1 took as long as reading and computing together. Two threads that read half a megabyte at a
+//! time into large pages take a tenth of a core and give 2.2 to 2.4 GB/s here, as fast as a file is read from end to end, one
+//! that reads half as much at a time 1.5; through the system's memory, it takes two to nine times as much of a core.
 //!
 //! What the system has in its memory, because it was written or read not long ago, is left to the query to read from there.
 //!
-//! The thread runs at normal priority, because else the disk would wait for queries that compute.
+//! The threads run at normal priority, because else the disk would wait for queries that compute.
 //!
 //! I-1 Nothing depends on it: what was forgotten, or could not be read, is read by whoever needs it, who says what is wrong.
 //! I-2 Bytes are checked by whoever takes them ([`super::shelf`]'s I-1).
@@ -31,8 +31,10 @@ use parking_lot::{Condvar, Mutex};
 
 use super::shelf::ColdFile;
 
-/// Buffers that hold what was read, of [`ReadBuffer::BYTES`] each: a query says some 12 MB ahead at most.
-const MOST_BUFFERS: usize = 16;
+/// Threads that read.
+pub(super) const THREADS: usize = 2;
+/// Buffers that hold what was read, of [`ReadBuffer::BYTES`] each: a query says some 24 MB ahead at most.
+const MOST_BUFFERS: usize = 12;
 /// Bytes between two pieces that are read along: asking the disk twice takes as long.
 const GAP_BYTES: u64 = 64 << 10;
 
@@ -101,7 +103,7 @@ struct State {
     queue: VecDeque<Key>,
     /// What was read, in its order, until it is taken.
     rounds: VecDeque<Vec<Key>>,
-    /// Whether a thread reads.
+    /// Whether threads read.
     is_served: bool,
 }
 
@@ -149,7 +151,7 @@ impl Ahead {
         }
     }
 
-    /// There is a thread from now on, or none any more.
+    /// There are threads from now on, or none any more.
     pub(crate) fn set_served(&self, is_served: bool) {
         *self.state.lock() = State { is_served, ..State::default() };
         self.changed.notify_all();

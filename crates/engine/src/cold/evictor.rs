@@ -28,8 +28,8 @@
 
 use std::cell::Cell;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use albireo_base::{PartitionId, SqlError, SqlState, TableId};
@@ -38,6 +38,7 @@ use albireo_storage::{ColdChunk, EvictedChunk};
 use parking_lot::{Condvar, Mutex};
 
 use super::How;
+use super::ahead::THREADS;
 use super::freezer::{Due, Returning};
 use super::shelf::Shelves;
 use crate::durability::Home;
@@ -147,7 +148,7 @@ impl Evicting {
         self.changed.notify_all();
     }
 
-    /// Ends the thread that reads ahead for queries, if there is one.
+    /// Ends the threads that read ahead for queries, if there are any.
     pub(crate) fn stop_reading_ahead(&self) {
         if let Some(ahead) = self.shelves.get().and_then(Shelves::ahead) {
             ahead.set_served(false);
@@ -207,8 +208,11 @@ impl Database {
     fn start_reading_ahead(&self) -> Result<(), SqlError> {
         if let Some(ahead) = self.inner.evicting.shelves.get().and_then(Shelves::ahead).cloned() {
             ahead.set_served(true);
-            let thread = albireo_env::spawn("albireo-ahead", move || ahead.serve()).map_err(no_thread)?;
-            self.inner.threads.lock().ahead = Some(thread);
+            for _ in 0..THREADS {
+                let ahead = Arc::clone(&ahead);
+                let thread = albireo_env::spawn("albireo-ahead", move || ahead.serve());
+                self.inner.threads.lock().ahead.push(thread.map_err(no_thread)?);
+            }
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::ScanStream;
 
 /// Chunks that are said together: what lies together in a file is then read together, some hundred kilobytes of a column.
 /// Those are said that come behind as many others, which the disk may be at.
-const TOGETHER: usize = 16;
+const TOGETHER: usize = 32;
 
 impl ScanStream {
     /// Chunk `i` is about to be read.
