@@ -164,10 +164,6 @@ impl ChunkData for StorageChunk<'_> {
         Ok(())
     }
 
-    fn will_fetch(&self, columns: &BTreeSet<ColumnId>) {
-        self.view.read_ahead(ColumnSet::of(columns.iter().copied()));
-    }
-
     fn encoded(&self, column: ColumnId) -> Option<Box<dyn EncodedColumn + '_>> {
         self.now().encoded(column).map(|view| Box::new(StorageColumn(view)) as Box<dyn EncodedColumn + '_>)
     }
@@ -372,11 +368,6 @@ struct AddressedChunk<'a> {
 }
 
 impl AddressedChunk<'_> {
-    /// Those of some columns that are no addresses.
-    fn stored(&self, columns: &BTreeSet<ColumnId>) -> BTreeSet<ColumnId> {
-        columns.iter().copied().filter(|column| column.index() < self.columns).collect()
-    }
-
     /// The address column that `column` is, if it is one: its values.
     fn address(&self, column: ColumnId) -> Option<ScalarBuffer<i64>> {
         let slots = self.chunk.slots();
@@ -419,11 +410,7 @@ impl ChunkData for AddressedChunk<'_> {
     }
 
     fn fetch(&self, columns: &BTreeSet<ColumnId>) -> Result<(), SqlError> {
-        self.chunk.fetch(&self.stored(columns))
-    }
-
-    fn will_fetch(&self, columns: &BTreeSet<ColumnId>) {
-        self.chunk.will_fetch(&self.stored(columns));
+        self.chunk.fetch(&columns.iter().copied().filter(|column| column.index() < self.columns).collect())
     }
 
     fn encoded(&self, column: ColumnId) -> Option<Box<dyn EncodedColumn + '_>> {

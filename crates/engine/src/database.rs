@@ -121,7 +121,6 @@ pub(crate) struct Threads {
     toucher: Option<albireo_env::JoinHandle<()>>,
     executors: Vec<albireo_env::JoinHandle<()>>,
     pub(crate) log: Option<albireo_env::JoinHandle<()>>,
-    pub(crate) ahead: Vec<albireo_env::JoinHandle<()>>,
 }
 
 /// What a database has done so far.
@@ -626,9 +625,8 @@ impl Drop for Inner {
         }
         self.partitions.close();
         self.pool.stop_toucher();
-        self.evicting.stop_reading_ahead();
-        let Threads { toucher, executors, log, ahead } = std::mem::take(&mut *self.threads.lock());
-        for thread in executors.into_iter().chain(toucher).chain(ahead) {
+        let Threads { toucher, executors, log } = std::mem::take(&mut *self.threads.lock());
+        for thread in executors.into_iter().chain(toucher) {
             // A thread that panicked has said so already.
             let _ = thread.join();
         }

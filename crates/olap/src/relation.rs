@@ -118,10 +118,6 @@ pub trait ChunkData: Send {
         let _ = columns;
         Ok(())
     }
-    /// Says that columns of this chunk will be [fetched](ChunkData::fetch) after those of others.
-    fn will_fetch(&self, columns: &BTreeSet<ColumnId>) {
-        let _ = columns;
-    }
     /// A column as it is encoded; `None` if it is not, and then its values cost nothing to have.
     fn encoded(&self, column: ColumnId) -> Option<Box<dyn EncodedColumn + '_>> {
         let _ = column;

@@ -39,7 +39,7 @@ pub use frozen::prepass::{MOST_CHUNKS, MOST_WORK, count_work, waiting, with_prep
 pub use frozen::{ChunkEncoder, EncodedChunk};
 pub use key::{Key, KeyBuilder, KeyRef, ShortKey};
 pub use layout::{ColumnLocation, ColumnSpec, Layout, LayoutChoice, LayoutError, MAX_TEXT_BYTES, Physical};
-pub use pool::{BlockPool, OutOfMemory, Part, ReadBuffer, Relief, SLAB_BYTES};
+pub use pool::{BlockPool, OutOfMemory, Part, Relief, SLAB_BYTES};
 pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, SnapshotRegistry, SnapshotScope};
 pub use rows::{MOST_MOVED_ROWS, RowSet, WhyHot};
 pub use table::{

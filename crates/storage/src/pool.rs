@@ -30,12 +30,10 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-mod buffer;
 mod part;
 mod runs;
 mod system;
 
-pub use buffer::ReadBuffer;
 pub use part::{NewPart, Part};
 use runs::Runs;
 

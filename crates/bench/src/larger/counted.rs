@@ -63,10 +63,6 @@ impl ReadFile for CountedFile {
         self.file.will_read(offset, bytes);
     }
 
-    fn is_in_memory(&self, offset: u64) -> bool {
-        self.file.is_in_memory(offset)
-    }
-
     fn reads_on(&self) {
         self.file.reads_on();
     }
@@ -116,15 +112,6 @@ impl Disk for CountedDisk {
 
     fn read_dir(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
         self.disk.read_dir(path)
-    }
-
-    fn reads_directly(&self) -> bool {
-        self.disk.reads_directly()
-    }
-
-    fn open_direct(&self, path: &Path) -> Option<Box<dyn ReadFile>> {
-        let file = self.disk.open_direct(path)?;
-        Some(Box::new(CountedFile { file, reads: Arc::clone(&self.reads) }))
     }
 
     fn free_bytes(&self, path: &Path) -> io::Result<u64> {

@@ -1,11 +1,11 @@
 //! How fast queries go through rows of which most are in files, against reading these files from end to end.
 //!
 //! TPC-C makes orders; ORDERS and ORDER_LINE are frozen, all of their chunks leave memory, and a transaction reads a row of
-//! every fourth, which fetches that chunk. Then Q1 and the top-10 query run. The bytes that they need are those of the
-//! columns that they read, of three quarters of the chunks: the disk counts them while the page cache has the files. What is
-//! read beyond, because it lies between, does not count. These bytes a second are set against those of one thread that
-//! reads the same files from their beginning to their end, in pieces of the size that the query read on average. Before each
-//! of both, the page cache forgets the files; with them in the page cache, the same is measured too. Each question is a new one, of which nothing is kept, and its answer is the same as before anything left.
+//! every fourth, which fetches that chunk. Then Q1 and the top-10 query run. The disk counts the bytes that they read of the
+//! files: those of the columns that they need, of three quarters of the chunks. These bytes a second are set against
+//! those of one thread that reads the same files from their beginning to their end, in pieces of the size that the query
+//! read on average. Before each of both, the page cache forgets the files; with them in the page cache, the same is measured
+//! too. Each question is a new one, of which nothing is kept, and its answer is the same as before anything left.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -155,7 +155,7 @@ impl Cold<'_> {
         question: impl Fn() -> (&'q str, &'q [Value], usize),
     ) -> Result<Vec<String>, SqlError> {
         let forget = || if is_cold { self.bench.forget_files(&self.directory) } else { Ok(()) };
-        let per_read = speed.bytes_of_a_read();
+        let per_read = (speed.bytes / speed.reads.max(1)).max(1) as usize;
         if !is_cold {
             // So that the page cache has all of them.
             self.read_files(1 << 20)?;
@@ -169,21 +169,16 @@ impl Cold<'_> {
         self.reads.take();
         let (sql, parameters, turn) = question();
         let (seconds, found) = self.ask(sql, parameters, turn)?;
-        let (read, reads) = self.reads.take();
-        if read == 0 {
+        (speed.bytes, speed.reads) = self.reads.take();
+        if speed.bytes == 0 {
             return Err(wrong(format!("{} has read no file", speed.query)));
-        }
-        match is_cold {
-            true => (speed.cold_bytes, speed.reads) = (read, reads),
-            false if speed.bytes == 0 => speed.bytes = read,
-            false => speed.bytes = speed.bytes.min(read),
         }
         let bytes = speed.bytes as f64;
         let in_order = match in_order {
             Some(per_second) => per_second,
             None => {
                 forget()?;
-                self.read_files(speed.bytes_of_a_read())?
+                self.read_files((speed.bytes / speed.reads) as usize)?
             }
         };
         if round > 0 {

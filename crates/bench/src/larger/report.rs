@@ -125,10 +125,8 @@ pub struct Speeds {
 pub struct QuerySpeed {
     /// Its name.
     pub query: &'static str,
-    /// Bytes that it needed of the files.
+    /// Bytes that it read of the files.
     pub bytes: u64,
-    /// Bytes that were read for it from the disk, with what lies between.
-    pub cold_bytes: u64,
     /// Reads of these.
     pub reads: u64,
     /// How long it took, from the disk.
@@ -155,11 +153,6 @@ impl Plan {
 }
 
 impl QuerySpeed {
-    /// Bytes that were read from the disk at a time, on average.
-    pub(super) fn bytes_of_a_read(&self) -> usize {
-        (self.cold_bytes / self.reads.max(1)).max(1) as usize
-    }
-
     fn percent(&self) -> f64 {
         median(&self.query_mb_per_second) / median(&self.files_mb_per_second) * 100.0
     }
@@ -348,7 +341,7 @@ impl Speeds {
                 "{:<8} {:>9.1} {:>8.1} {:>10.1} {:>10.0} {:>12.0} {:>6.0} % {:>14.0} {:>14.0} {:>6.0} %",
                 speed.query,
                 megabytes(speed.bytes),
-                speed.bytes_of_a_read() as f64 / 1e3,
+                speed.bytes as f64 / speed.reads.max(1) as f64 / 1e3,
                 median(&speed.milliseconds),
                 median(&speed.query_mb_per_second),
                 median(&speed.files_mb_per_second),

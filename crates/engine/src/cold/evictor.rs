@@ -28,8 +28,8 @@
 
 use std::cell::Cell;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use albireo_base::{PartitionId, SqlError, SqlState, TableId};
@@ -38,7 +38,6 @@ use albireo_storage::{ColdChunk, EvictedChunk};
 use parking_lot::{Condvar, Mutex};
 
 use super::How;
-use super::ahead::THREADS;
 use super::freezer::{Due, Returning};
 use super::shelf::Shelves;
 use crate::durability::Home;
@@ -148,13 +147,6 @@ impl Evicting {
         self.changed.notify_all();
     }
 
-    /// Ends the threads that read ahead for queries, if there are any.
-    pub(crate) fn stop_reading_ahead(&self) {
-        if let Some(ahead) = self.shelves.get().and_then(Shelves::ahead) {
-            ahead.set_served(false);
-        }
-    }
-
     /// Wakes the thread, if there is one.
     fn wake(&self) -> bool {
         let mut state = self.state.lock();
@@ -177,7 +169,6 @@ impl Evicting {
     pub(super) fn tidy(&self) {
         if let Some(shelves) = self.shelves.get() {
             shelves.buffer().shrink();
-            shelves.ahead().into_iter().for_each(|ahead| ahead.tidy());
             shelves.give_room_back();
         }
     }
@@ -200,19 +191,6 @@ impl Database {
         })?;
         if self.inner.evicting.shelves.set(shelves).is_ok() {
             self.inner.partitions.set_evictor(Box::new(Room(self.downgrade())));
-            self.start_reading_ahead()?;
-        }
-        Ok(())
-    }
-
-    fn start_reading_ahead(&self) -> Result<(), SqlError> {
-        if let Some(ahead) = self.inner.evicting.shelves.get().and_then(Shelves::ahead).cloned() {
-            ahead.set_served(true);
-            for _ in 0..THREADS {
-                let ahead = Arc::clone(&ahead);
-                let thread = albireo_env::spawn("albireo-ahead", move || ahead.serve());
-                self.inner.threads.lock().ahead.push(thread.map_err(no_thread)?);
-            }
         }
         Ok(())
     }

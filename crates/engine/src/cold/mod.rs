@@ -6,7 +6,6 @@
 //!
 //! Paper: Funke, Kemper and Neumann, *Compacting Transactional Data in Hybrid OLTP & OLAP Databases*, VLDB 2012, §4.
 
-mod ahead;
 mod call;
 mod cooling;
 mod everything;

@@ -31,8 +31,6 @@ use albireo_env::{Disk, PlacedFile, ReadFile};
 use albireo_storage::{BlockPool, ColdChunk, EvictedChunk, FetchError, Shelf};
 use parking_lot::Mutex;
 
-use super::ahead::{Ahead, Wanted};
-
 /// Bytes of a file after which the next is begun.
 const FILE_BYTES: u64 = 256 << 20;
 /// Files that are written at a time, at most. Of a database with more columns than that some share one.
@@ -50,7 +48,6 @@ pub(crate) struct Shelves {
     open: Mutex<HashMap<usize, OpenFile>>,
     next: AtomicU64,
     gone: Arc<Gone>,
-    ahead: Arc<Ahead>,
     /// For what readers fetch for themselves: it is theirs, and no limit for data counts it.
     buffer: BlockPool,
 }
@@ -66,13 +63,10 @@ struct OpenFile {
 type Gone = Mutex<Vec<(Arc<ColdFile>, Range<u64>)>>;
 
 /// A file of columns, removed when nobody wants what lies in it.
-pub(super) struct ColdFile {
+struct ColdFile {
     disk: Arc<dyn Disk>,
-    number: u64,
     path: PathBuf,
     read: Box<dyn ReadFile>,
-    /// Past the system's memory, where that is possible.
-    direct: Option<Box<dyn ReadFile>>,
 }
 
 /// Where a column of a chunk lies.
@@ -87,7 +81,6 @@ struct Place {
 struct ChunkShelf {
     columns: Vec<Place>,
     gone: Arc<Gone>,
-    ahead: Arc<Ahead>,
 }
 
 impl Shelves {
@@ -108,7 +101,6 @@ impl Shelves {
             open: Mutex::default(),
             next: AtomicU64::new(1),
             gone: Arc::default(),
-            ahead: Arc::default(),
             buffer: BlockPool::for_buffers(WARM_BYTES),
         })
     }
@@ -116,11 +108,6 @@ impl Shelves {
     /// Memory that no limit for data counts.
     pub(crate) fn buffer(&self) -> &BlockPool {
         &self.buffer
-    }
-
-    /// What is to be read ahead, if files can be read so.
-    pub(crate) fn ahead(&self) -> Option<&Arc<Ahead>> {
-        self.disk.reads_directly().then_some(&self.ahead)
     }
 
     /// Gives the room of what nobody wants any more back to the file system.
@@ -152,8 +139,7 @@ impl Shelves {
         }
         let all: Vec<(ColumnId, Vec<u8>)> = chunk.columns().collect();
         let slots = all.len().min(SLOTS_OF_A_TABLE);
-        let (columns, gone) = (Vec::with_capacity(all.len()), Arc::clone(&self.gone));
-        let mut shelf = ChunkShelf { columns, gone, ahead: Arc::clone(&self.ahead) };
+        let mut shelf = ChunkShelf { columns: Vec::with_capacity(all.len()), gone: Arc::clone(&self.gone) };
         for (column, bytes) in &all {
             debug_assert_eq!(column.index(), shelf.columns.len(), "columns come in their order");
             // Where columns share a file, neighbours do.
@@ -187,8 +173,7 @@ impl Shelves {
         let written = self.disk.open_placed(&path)?;
         let read = self.disk.open(&path)?;
         read.reads_on();
-        let direct = self.disk.open_direct(&path);
-        let file = ColdFile { disk: Arc::clone(&self.disk), number, path, read, direct };
+        let file = ColdFile { disk: Arc::clone(&self.disk), path, read };
         Ok(OpenFile { file: Arc::new(file), written, bytes: 0 })
     }
 }
@@ -200,23 +185,11 @@ impl Drop for ColdFile {
     }
 }
 
-impl Place {
-    fn range(&self) -> (Arc<ColdFile>, Range<u64>) {
-        (Arc::clone(&self.file), self.offset..self.offset + self.bytes as u64)
-    }
-
-    fn wanted(&self) -> Wanted {
-        Wanted { file: Arc::clone(&self.file), offset: self.offset, bytes: self.bytes as u64 }
-    }
-
-    fn key(&self) -> (u64, u64) {
-        (self.file.number, self.offset)
-    }
-}
-
 impl Drop for ChunkShelf {
     fn drop(&mut self) {
-        self.gone.lock().extend(self.columns.iter().map(Place::range));
+        let of_place =
+            |place: &Place| (Arc::clone(&place.file), place.offset..place.offset + place.bytes as u64);
+        self.gone.lock().extend(self.columns.iter().map(of_place));
     }
 }
 
@@ -234,30 +207,16 @@ impl fmt::Debug for ChunkShelf {
 
 impl Shelf for ChunkShelf {
     fn will_read(&self, columns: &mut dyn Iterator<Item = ColumnId>) {
-        let places: Vec<&Place> = columns.map(|column| &self.columns[column.index()]).collect();
-        self.ahead.forget(places.iter().map(|place| place.key()));
-        for Place { file, offset, bytes, .. } in places {
+        for Place { file, offset, bytes, .. } in columns.map(|column| &self.columns[column.index()]) {
             file.read.will_read(*offset, *bytes as u64);
         }
     }
 
-    fn read_ahead(&self, columns: &mut dyn Iterator<Item = ColumnId>) {
-        self.ahead.add(columns.map(|column| self.columns[column.index()].wanted()));
-    }
-
     fn read(&self, column: ColumnId, sections: &mut [&mut [u8]]) -> Result<(), FetchError> {
-        let place = &self.columns[column.index()];
-        let Place { file, offset, bytes, crc32c } = place;
-        let taken = self.ahead.take(place.key());
+        let Place { file, offset, bytes, crc32c } = &self.columns[column.index()];
         let (mut at, mut found) = (*offset, 0);
         for section in sections {
-            match &taken {
-                Some(taken) => {
-                    let from = (at - offset) as usize;
-                    section.copy_from_slice(&taken.bytes()[from..from + section.len()]);
-                }
-                None => file.read_at(section, at)?,
-            }
+            file.read_at(section, at)?;
             found = crc32c::crc32c_append(found, section);
             at += section.len() as u64;
         }
@@ -270,40 +229,6 @@ impl Shelf for ChunkShelf {
 }
 
 impl ColdFile {
-    /// A file that is there, which is not read past the system's memory.
-    #[cfg(test)]
-    pub(super) fn for_tests(disk: &Arc<dyn Disk>, number: u64, path: &Path) -> Self {
-        let read = disk.open(path).expect("it is there");
-        Self { disk: Arc::clone(disk), number, path: path.to_owned(), read, direct: None }
-    }
-
-    /// What it is called by among the files of a database.
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// Whether it can be read past the system's memory.
-    pub(super) fn reads_directly(&self) -> bool {
-        self.direct.is_some()
-    }
-
-    /// Reads from `offset` until `end` or beyond, past the system's memory; `false`: the system has it in its memory, or it
-    /// cannot be read. Offset, buffer and its length are as [`albireo_env::Disk::open_direct`] wants them.
-    pub(super) fn read_directly(&self, into: &mut [u8], offset: u64, end: u64) -> bool {
-        let Some(direct) = self.direct.as_ref().filter(|_| !self.read.is_in_memory(end - 1)) else {
-            return false;
-        };
-        let mut done = 0;
-        while offset + (done as u64) < end {
-            match direct.read_at(&mut into[done..], offset + done as u64) {
-                Ok(read) if read > 0 => done += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Ok(_) | Err(_) => return false,
-            }
-        }
-        true
-    }
-
     fn damaged(&self, what: String) -> FetchError {
         FetchError::Damaged { file: self.path.display().to_string(), what }
     }

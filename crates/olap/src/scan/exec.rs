@@ -6,8 +6,6 @@
 //! A dynamic filter (a join's build side, a TopK) only prunes chunks: the operator that made it
 //! checks each row anyway, and checking twice made every query slower.
 
-mod ahead;
-
 use std::collections::BTreeSet;
 use std::fmt;
 use std::pin::Pin;
@@ -557,7 +555,6 @@ impl ScanStream {
                 let Some(batch) = self.gathered(1)? else { continue };
                 return Ok(Some(self.limited(batch)));
             }
-            self.say_what_comes(i);
             match self.read_chunk(i)? {
                 ChunkRows::Nothing => {}
                 ChunkRows::Gathered => {

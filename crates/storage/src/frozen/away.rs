@@ -77,9 +77,6 @@ pub trait Shelf: Send + Sync + fmt::Debug {
 
     /// Gets ready for columns, in their order, to be read soon.
     fn will_read(&self, columns: &mut dyn Iterator<Item = ColumnId>);
-
-    /// Has columns read ahead by somebody else: whoever calls is to read them behind what it reads now.
-    fn read_ahead(&self, _columns: &mut dyn Iterator<Item = ColumnId>) {}
 }
 
 /// What stays of a chunk whose columns are elsewhere.
@@ -344,13 +341,6 @@ impl FrozenChunk {
     /// Those of some columns that are not here.
     fn absent_of(&self, columns: ColumnSet) -> impl Iterator<Item = ColumnId> {
         self.columns().filter(move |column| columns.has(*column) && self.residence.get(*column).is_none())
-    }
-
-    /// Has what is away of some columns read ahead by somebody else.
-    pub(crate) fn read_ahead(&self, columns: ColumnSet) {
-        if let Some(away) = &self.residence.away {
-            away.shelf.read_ahead(&mut self.absent_of(columns));
-        }
     }
 
     /// The same chunk with some columns, read from where they lie and held by nobody else; itself if they are here.

@@ -415,13 +415,6 @@ impl<'a> ChunkView<'a> {
         }
     }
 
-    /// Has columns read ahead, so that [`ChunkView::fetch`] finds them in the system's memory a little later.
-    pub fn read_ahead(&self, columns: ColumnSet) {
-        if let Some(frozen) = self.frozen() {
-            frozen.read_ahead(columns);
-        }
-    }
-
     /// The chunk, read from what was fetched of it.
     pub fn reading<'f>(&'f self, fetched: &'f FetchedChunk) -> ChunkView<'f> {
         debug_assert_eq!(self.frozen_id(), Some(fetched.0.id()), "it was fetched of this chunk");
