@@ -35,7 +35,7 @@ mod writes;
 pub use column::{Col, Fixed, HandleError, TextCol};
 pub use encoded::EncodedView;
 pub use frozen::away::{Evicted, FetchError, Shelf};
-pub use frozen::prepass::{MOST_CHUNKS, MOST_WORK, count_work, waiting, with_prepass, without_waiting};
+pub use frozen::prepass::{MOST_WORK, count_work, waiting, with_prepass, without_waiting};
 pub use frozen::{ChunkEncoder, EncodedChunk};
 pub use key::{Key, KeyBuilder, KeyRef, ShortKey};
 pub use layout::{ColumnLocation, ColumnSpec, Layout, LayoutChoice, LayoutError, MAX_TEXT_BYTES, Physical};

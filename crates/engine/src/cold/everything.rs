@@ -19,6 +19,26 @@ const EVERY: u32 = 5;
 /// Slots of a table up to which it is frozen once more: each time a chunk of thousands begins.
 const MOST_SLOTS: u64 = 5 << albireo_base::ids::CHUNK_SHIFT;
 
+/// What is done with everything.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Cool,
+    Freeze,
+    Evict,
+}
+
+impl Asked {
+    fn read() -> Option<Self> {
+        let says = |variable: &str, what: &str| std::env::var(variable).is_ok_and(|value| value == what);
+        match () {
+            () if says(EVICTS, "all") => Some(Self::Evict),
+            () if says(VARIABLE, "all") => Some(Self::Freeze),
+            () if says(VARIABLE, "cool") => Some(Self::Cool),
+            () => None,
+        }
+    }
+}
+
 impl Database {
     /// A statement is about to run.
     #[inline]
@@ -56,17 +76,8 @@ impl Database {
     }
 
     fn freeze_everything(&self) {
-        static ASKED: OnceLock<bool> = OnceLock::new();
-        static EVICTS_TOO: OnceLock<bool> = OnceLock::new();
-        static COOLS: OnceLock<bool> = OnceLock::new();
-        let asks =
-            |variable: &str, for_what: &str| std::env::var(variable).is_ok_and(|value| value == for_what);
-        let evicts = *EVICTS_TOO.get_or_init(|| asks(EVICTS, "all"));
-        let cools = *COOLS.get_or_init(|| asks(VARIABLE, "cool"));
-        let asked = *ASKED.get_or_init(|| evicts || cools || asks(VARIABLE, "all"));
-        if !asked {
-            return;
-        }
+        static ASKED: OnceLock<Option<Asked>> = OnceLock::new();
+        let Some(asked) = *ASKED.get_or_init(Asked::read) else { return };
         let statement = self.inner.freezing.statements.fetch_add(1, Ordering::Relaxed);
         if !statement.is_multiple_of(EVERY) {
             return;
@@ -75,14 +86,14 @@ impl Database {
             let table = TableHandle::new(def.id, def.is_shared());
             let slots = self.inner.partitions.with_table_if_there(table, PartitionId(0), Table::slots);
             if slots.is_some_and(|slots| slots > 0 && slots < MOST_SLOTS) {
-                match cools {
-                    true => self.cool_all_of(table, !statement.is_multiple_of(4 * EVERY)),
+                match asked {
+                    Asked::Cool => self.cool_all_of(table, !statement.is_multiple_of(4 * EVERY)),
                     // Memory that is short keeps rows as they are.
-                    false => drop(self.freeze_all_of(table)),
+                    Asked::Freeze | Asked::Evict => drop(self.freeze_all_of(table)),
                 }
             }
         }
-        if evicts {
+        if asked == Asked::Evict {
             self.evict_into_temporary();
         }
     }

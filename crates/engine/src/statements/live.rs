@@ -132,39 +132,28 @@ impl Live {
         code: Option<&Arc<Compiled>>,
         interprets: bool,
     ) -> Result<(u64, Vec<Vec<Datum>>), Stop> {
-        with_prepass(|| self.perform_once(bound, execution, arguments, code, interprets))
-    }
-
-    fn perform_once(
-        &self,
-        bound: &Bound,
-        execution: &mut Execution<'_>,
-        arguments: &[Datum],
-        code: Option<&Arc<Compiled>>,
-        interprets: bool,
-    ) -> Result<(u64, Vec<Vec<Datum>>), Stop> {
         let interpreted = Interpreted(&bound.library);
         let library: &dyn Executables = match interprets {
             true => &interpreted,
             false => bound.library.as_ref(),
         };
         let (limits, around) = (BodyLimits::default(), &bound.around);
-        if let Some(code) = code {
-            return run_statement(code, arguments, execution, library, limits).map(of_statement);
-        }
-        if let Work::Call(call) = &self.work {
-            let rows = run_call(call, execution, library, limits, around, arguments)?;
-            return Ok((rows.len() as u64, rows));
-        }
-        with_parameters(execution, library, limits, around, arguments, |host| {
-            let host: &mut dyn Host = host;
-            match &self.work {
-                Work::Select(plan) => {
-                    query::select(plan, host, usize::MAX).map(|rows| (rows.len() as u64, rows))
-                }
-                Work::Change(plan) => query::change(plan, host),
-                Work::Call(_) => Ok((0, Vec::new())),
+        with_prepass(|| match (code, &self.work) {
+            (Some(code), _) => run_statement(code, arguments, execution, library, limits).map(of_statement),
+            (None, Work::Call(call)) => {
+                let rows = run_call(call, execution, library, limits, around, arguments)?;
+                Ok((rows.len() as u64, rows))
             }
+            (None, work) => with_parameters(execution, library, limits, around, arguments, |host| {
+                let host: &mut dyn Host = host;
+                match work {
+                    Work::Select(plan) => {
+                        query::select(plan, host, usize::MAX).map(|rows| (rows.len() as u64, rows))
+                    }
+                    Work::Change(plan) => query::change(plan, host),
+                    Work::Call(_) => Ok((0, Vec::new())),
+                }
+            }),
         })
     }
 

@@ -39,7 +39,7 @@ use super::away::{Evicted, Wanted};
 use crate::pool::Part;
 
 /// Chunks that one pre-pass notes at most: they are in memory together, needed or not.
-pub const MOST_CHUNKS: usize = 32;
+const MOST_CHUNKS: usize = 32;
 
 /// Work after which a pre-pass that has come to no other chunk ends. A unit is about 5 ns, so that this is a few milliseconds;
 /// all rows of a chunk can be read meanwhile.

@@ -204,18 +204,15 @@ impl Rows {
         self.make_entry_private(tid, VALIDITY_ENTRY, Need::Ordinary)
     }
 
-    /// Writes the values of a row of a frozen or cooling chunk into a new slot.
+    /// Writes the values of a row of a frozen or cooling chunk into a new slot of another chunk.
     pub(crate) fn copy_out(&mut self, from: Tid, to: Tid) -> Result<(), OutOfMemory> {
-        match self.frozen_chunk(from).map(Arc::clone) {
-            Some(chunk) => self.thaw_into(&chunk, from, to),
-            None => self.copy_from_blocks(from, to),
-        }
-    }
-
-    fn thaw_into(&mut self, chunk: &FrozenChunk, from: Tid, to: Tid) -> Result<(), OutOfMemory> {
-        let layout = Arc::clone(&self.layout);
+        debug_assert!(from.chunk() != to.chunk(), "a row moves to another chunk");
+        let (layout, frozen) = (Arc::clone(&self.layout), self.frozen_chunk(from).map(Arc::clone));
         for at in layout.columns() {
-            let is_null = chunk.is_null(at.column, from.slot());
+            let is_null = match &frozen {
+                Some(chunk) => chunk.is_null(at.column, from.slot()),
+                None => self.is_null(from, at),
+            };
             let row = self.locate(to);
             // SAFETY: located just now, and `at` is of the layout; the slot is new.
             let place = unsafe {
@@ -225,11 +222,20 @@ impl Rows {
                 self.new_place(row, at)
             };
             if at.physical.is_string() {
+                let text = match &frozen {
+                    Some(chunk) => chunk.text(at.column, from.slot()),
+                    None => Cow::Owned(self.text(from, at).into_owned()),
+                };
                 // SAFETY: the place of a value of `at` in a slot of this chunk, which is new: blocks stay where they are.
-                unsafe { self.put_text(to.chunk(), at, &chunk.text(at.column, from.slot()), place)? };
+                unsafe { self.put_text(to.chunk(), at, &text, place)? };
                 continue;
             }
-            let value = if is_null { [0; 16] } else { chunk.fixed(at.column, from.slot()) };
+            let mut value = [0; 16];
+            match &frozen {
+                _ if is_null => {}
+                Some(chunk) => value = chunk.fixed(at.column, from.slot()),
+                None => value[..usize::from(at.width)].copy_from_slice(self.raw(from, at)),
+            }
             // SAFETY: `width` bytes lie there by the layout's I-1, at most 16 of a value that is no text.
             unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), place, usize::from(at.width)) };
         }

@@ -24,8 +24,8 @@ use std::sync::Arc;
 use albireo_base::Tid;
 use albireo_base::ids::CHUNK_ROWS;
 
+use super::Rows;
 use super::cold::WhyHot;
-use super::{OutOfMemory, Rows};
 
 /// Rows that move out of a cooling chunk at most.
 pub const MOST_MOVED_ROWS: u32 = (CHUNK_ROWS / 8) as u32;
@@ -75,32 +75,5 @@ impl Rows {
             }
         }
         true
-    }
-
-    /// Writes the values of a row of a chunk with blocks into a new slot.
-    pub(super) fn copy_from_blocks(&mut self, from: Tid, to: Tid) -> Result<(), OutOfMemory> {
-        debug_assert!(from.chunk() != to.chunk(), "a row moves to another chunk");
-        let layout = Arc::clone(&self.layout);
-        for at in layout.columns() {
-            let is_null = self.is_null(from, at);
-            let row = self.locate(to);
-            // SAFETY: located just now, and `at` is of the layout; the slot is new.
-            let place = unsafe {
-                if at.nullable() {
-                    self.new_null(row, at, is_null);
-                }
-                self.new_place(row, at)
-            };
-            if at.physical.is_string() {
-                let text = self.text(from, at).into_owned();
-                // SAFETY: the place of a value of `at` in a slot of this chunk, which is new: blocks stay where they are.
-                unsafe { self.put_text(to.chunk(), at, &text, place)? };
-                continue;
-            }
-            let value = self.raw(from, at);
-            // SAFETY: `width` bytes lie there by the layout's I-1; the slots are two, so the values do not overlap.
-            unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), place, value.len()) };
-        }
-        Ok(())
     }
 }
