@@ -429,6 +429,17 @@ pub struct Form {
     pub store: StoreForm,
 }
 
+impl Form {
+    /// How many values are stored that rows share: those of a dictionary, of runs, or one. `None`: each row has its own.
+    pub fn shared(&self) -> Option<usize> {
+        let several = self.dictionary.map(|(entries, _)| entries).or(self.runs);
+        match self.store {
+            StoreForm::Constant => Some(1),
+            _ => several.map(|several| several as usize),
+        }
+    }
+}
+
 /// How values are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreForm {

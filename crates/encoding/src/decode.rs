@@ -150,6 +150,23 @@ impl<T: Copy> Reader for Same<T> {
     }
 }
 
+/// The places themselves.
+struct Places;
+
+impl Reader for Places {
+    type Item = u16;
+
+    #[inline]
+    fn at(&self, place: usize) -> u16 {
+        place as u16
+    }
+
+    #[inline]
+    fn append(&self, places: Range<usize>, out: &mut Vec<u16>) {
+        out.extend(places.map(|place| place as u16));
+    }
+}
+
 /// Rows of a range, in the mean, from which on values are decoded range by range. Of 16,384 integers of 4 bytes, with 1 of so
 /// many rows left out at random, in 60 masks in turns (of one and the same, the processor learns where its ranges end, and
 /// ranges seem to take a third), ns a row:
@@ -335,6 +352,23 @@ impl<S: Section> Column<S> {
             let convert = |code| T::from_low_bits(C::get(code).widen() as i64);
             self.by_position(&Pieces::new(C::list(bytes), convert), selection, out);
         });
+    }
+
+    /// Appends for each row of `selection` the place of its value in [`Column::stored`]; of NULLs any.
+    ///
+    /// # Panics
+    /// Rows do not share values ([`Column::shared`]).
+    pub fn places_into(&self, selection: &Selection<'_>, out: &mut Vec<u16>) {
+        assert!(self.shared().is_some(), "rows share values");
+        selection.check(self.rows());
+        match (&self.store, &self.codes) {
+            (Store::Constant(_), _) => {
+                let count = out.len() + selection.count(self.rows());
+                out.resize(count, 0);
+            }
+            (_, Some(_)) => self.codes_to(selection, out),
+            (_, None) => self.by_position(&Places, selection, out),
+        }
     }
 
     /// Appends what `reader` has for `selection`.

@@ -77,6 +77,11 @@ impl<S: Section> Column<S> {
         }
     }
 
+    /// How many values are stored that rows share: those of a dictionary, of runs, or one. `None`: each row has its own.
+    pub fn shared(&self) -> Option<usize> {
+        self.form().shared()
+    }
+
     /// Adds up the integers of the rows of `mask` that are not NULL.
     ///
     /// # Panics

@@ -203,6 +203,18 @@ impl EncodedColumn for StorageColumn<'_> {
         self.0.nulls(rows)
     }
 
+    fn shared(&self) -> Option<usize> {
+        self.0.shared()
+    }
+
+    fn shared_texts(&self) -> Option<ArrayRef> {
+        self.0.shared_texts()
+    }
+
+    fn places(&self, rows: &Selection<'_>, to: &mut Vec<u16>) {
+        self.0.column().places_into(rows, to);
+    }
+
     fn sum(&self, mask: &[u64]) -> Sum {
         self.0.column().sum(mask)
     }

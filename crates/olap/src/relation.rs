@@ -144,6 +144,19 @@ pub trait EncodedColumn {
     fn append(&self, rows: &Selection<'_>, to: Integers<'_>);
     /// Which of `rows` are not NULL; `None` if none is.
     fn nulls(&self, rows: &Selection<'_>) -> Option<NullBuffer>;
+    /// How many values are stored that rows share: those of a dictionary, of runs, or one. `None`: each row has its own.
+    /// Known without reading them.
+    fn shared(&self) -> Option<usize>;
+    /// The texts that rows share; `None`: each row has its own.
+    ///
+    /// # Panics
+    /// They are not texts.
+    fn shared_texts(&self) -> Option<ArrayRef>;
+    /// Appends for each of `rows` the place of its value among those that rows share; of NULLs any.
+    ///
+    /// # Panics
+    /// Each row has its own.
+    fn places(&self, rows: &Selection<'_>, to: &mut Vec<u16>);
     /// Adds up the integers of the rows of `mask` that are not NULL.
     ///
     /// # Panics

@@ -73,6 +73,24 @@ impl<'a> EncodedView<'a> {
         }
     }
 
+    /// How many values are stored that rows share: those of a dictionary, of runs, or one. `None`: each row has its own.
+    pub fn shared(&self) -> Option<usize> {
+        self.chunk.form(self.at.column).shared()
+    }
+
+    /// The texts that rows share, in the order in which [`Column::places_into`] numbers them; `None`: each row has its own.
+    pub fn shared_texts(&self) -> Option<ArrayRef> {
+        let column = self.column();
+        column.shared()?;
+        let stored = column.stored();
+        let Some(&bytes) = stored.section(SectionName::Values) else {
+            return Some(self.strings(&Selection::Range(0..column.rows().min(1)), None));
+        };
+        let mut views: Vec<u128> = Vec::with_capacity(stored.rows());
+        stored.texts_as(&Selection::All, |text| view_of(text, bytes), &mut views);
+        Some(self.views(views, borrow(self.chunk, bytes), None))
+    }
+
     /// The values of a column of integers.
     pub(crate) fn integers<T: Number>(&self, rows: &Selection<'_>) -> Vec<T> {
         let mut values = Vec::with_capacity(rows.count(self.column().rows()));

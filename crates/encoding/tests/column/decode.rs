@@ -89,6 +89,15 @@ fn assert_decodes(column: &Column<Vec<u8>>, selection: &Selection<'_>, rows: &Ro
             found[1..].iter().map(|code| *code as usize).eq(rows.iter().map(|row| dictionary.code(*row)))
         );
     }
+    if let Some(shared) = column.shared() {
+        let (stored, mut found) = (column.stored(), vec![9_u16]);
+        column.places_into(selection, &mut found);
+        assert_eq!(found.len(), rows.len() + 1);
+        for (place, row) in found[1..].iter().zip(rows) {
+            assert!(usize::from(*place) < shared);
+            assert_eq!(stored.scalar((*place).into()), column.scalar(*row));
+        }
+    }
     let mut found = vec![u64::MAX];
     let count = column.nulls_of(selection, &mut found);
     let expected: Vec<bool> = rows.iter().map(|row| column.is_null(*row)).collect();

@@ -8,16 +8,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, SchemaRef};
-use datafusion::common::cast::as_boolean_array;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
@@ -26,6 +23,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, PlanProperties};
 use futures::{StreamExt, TryStreamExt};
 
+use super::accumulators::{Accumulators, Function};
 use super::in_scan::{InScan, scan_of};
 use super::pack::{Part, place_of, unpack};
 use crate::errors::{external, internal};
@@ -35,8 +33,7 @@ use crate::scan::sums::{self, ChunkSums, Parts};
 struct Spec {
     parts: Vec<Part>,
     places: usize,
-    functions: Vec<Arc<AggregateFunctionExpr>>,
-    filters: Vec<Option<Arc<dyn PhysicalExpr>>>,
+    functions: Vec<Function>,
     mode: AggregateMode,
     schema: SchemaRef,
     /// What the scan below does of it.
@@ -62,8 +59,7 @@ impl DenseAggregate {
         let spec = Spec {
             parts,
             places,
-            functions: aggregate.aggr_expr().to_vec(),
-            filters: aggregate.filter_expr().to_vec(),
+            functions: Function::of(aggregate),
             mode: *aggregate.mode(),
             schema: aggregate.schema(),
             in_scan,
@@ -98,7 +94,7 @@ impl fmt::Debug for DenseAggregate {
 impl DisplayAs for DenseAggregate {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let groups: Vec<String> = self.spec.parts.iter().map(ToString::to_string).collect();
-        let functions: Vec<&str> = self.spec.functions.iter().map(|f| f.name()).collect();
+        let functions: Vec<&str> = self.spec.functions.iter().map(Function::name).collect();
         write!(
             f,
             "ArrayAggregateExec: mode={:?}, gby=[{}], aggr=[{}], places={}{}",
@@ -218,7 +214,7 @@ struct Table {
     numbers: Vec<u32>,
     /// By number: the group's place.
     groups: Vec<u32>,
-    accumulators: Vec<Box<dyn GroupsAccumulator>>,
+    accumulators: Accumulators,
     /// The places and the groups of the batch at hand; kept for their memory.
     places: Vec<i64>,
     group_of_row: Vec<usize>,
@@ -229,14 +225,12 @@ struct Table {
 impl Table {
     fn new(spec: Arc<Spec>, reservation: MemoryReservation, metrics: BaselineMetrics) -> Result<Self> {
         reservation.try_grow(spec.places * size_of::<u32>())?;
-        let accumulators: Result<Vec<_>> =
-            spec.functions.iter().map(|function| function.create_groups_accumulator()).collect();
         // Without groups, all rows are one, which is there without rows too.
         let one = usize::from(spec.parts.is_empty());
         Ok(Self {
             numbers: vec![one as u32; spec.places],
             groups: vec![0; one],
-            accumulators: accumulators?,
+            accumulators: Accumulators::new(&spec.functions)?,
             places: Vec::new(),
             group_of_row: Vec::new(),
             reservation,
@@ -250,18 +244,7 @@ impl Table {
         let _timer = elapsed.timer();
         place_of(&self.spec.parts, batch, &mut self.places)?;
         self.number()?;
-        let functions = self.spec.functions.iter().zip(&self.spec.filters);
-        for (accumulator, (function, filter)) in self.accumulators.iter_mut().zip(functions) {
-            let values: Result<Vec<ArrayRef>> = function
-                .expressions()
-                .iter()
-                .map(|expr| expr.evaluate(batch)?.into_array(batch.num_rows()))
-                .collect();
-            let filter =
-                filter.as_ref().map(|f| f.evaluate(batch)?.into_array(batch.num_rows())).transpose()?;
-            let filter: Option<&BooleanArray> = filter.as_ref().map(|f| as_boolean_array(f)).transpose()?;
-            accumulator.update_batch(&values?, &self.group_of_row, filter, self.groups.len())?;
-        }
+        self.accumulators.update(&self.spec.functions, batch, &self.group_of_row, self.groups.len())?;
         self.account()
     }
 
@@ -277,9 +260,7 @@ impl Table {
         self.places.extend(chunk.keys.iter().map(place));
         self.number()?;
         let states = self.spec.in_scan.as_ref().map(|in_scan| in_scan.states(chunk)).transpose()?;
-        for (accumulator, state) in self.accumulators.iter_mut().zip(states.into_iter().flatten()) {
-            accumulator.merge_batch(&[state], &self.group_of_row, self.groups.len())?;
-        }
+        self.accumulators.merge(states.into_iter().flatten(), &self.group_of_row, self.groups.len())?;
         self.account()
     }
 
@@ -304,18 +285,14 @@ impl Table {
     fn hear_of_the_group(&mut self) -> Result<()> {
         let Some(in_scan) = &self.spec.in_scan else { return Ok(()) };
         let states = in_scan.states(&ChunkSums::nothing(in_scan.wanted.sums.len()))?;
-        for (accumulator, state) in self.accumulators.iter_mut().zip(states) {
-            accumulator.merge_batch(&[state], &[0], 1)?;
-        }
-        Ok(())
+        self.accumulators.merge(states, &[0], 1)
     }
 
     fn account(&mut self) -> Result<()> {
-        let accumulated: usize = self.accumulators.iter().map(|a| a.size()).sum();
         let rows =
             self.places.capacity() * size_of::<i64>() + self.group_of_row.capacity() * size_of::<usize>();
         let tables = (self.numbers.len() + self.groups.capacity()) * size_of::<u32>();
-        self.reservation.try_resize(accumulated + rows + tables)
+        self.reservation.try_resize(self.accumulators.bytes() + rows + tables)
     }
 
     fn finish(&mut self) -> Result<RecordBatch> {
@@ -327,11 +304,9 @@ impl Table {
         let fields = self.spec.schema.fields().iter();
         let types: Vec<DataType> = fields.map(|field| field.data_type().clone()).collect();
         let mut columns = unpack(&self.spec.parts, &self.groups, &types)?;
-        for accumulator in &mut self.accumulators {
-            match self.spec.mode {
-                AggregateMode::Partial => columns.extend(accumulator.state(EmitTo::All)?),
-                _ => columns.push(accumulator.evaluate(EmitTo::All)?),
-            }
+        match self.spec.mode {
+            AggregateMode::Partial => columns.extend(self.accumulators.states()?),
+            _ => columns.extend(self.accumulators.results()?),
         }
         self.metrics.record_output(self.groups.len());
         let options = RecordBatchOptions::new().with_row_count(Some(self.groups.len()));

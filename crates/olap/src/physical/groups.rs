@@ -14,6 +14,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
+use super::accumulators::Function;
 use super::dense::DenseAggregate;
 use super::in_scan;
 use super::pack::{Pack, Part};
@@ -50,10 +51,7 @@ fn dense(aggregate: &AggregateExec) -> Result<Option<DenseAggregate>> {
         && groups.is_single()
         && aggregate.limit_options().is_none()
         && *aggregate.input_order_mode() == InputOrderMode::Linear;
-    let simple = aggregate.aggr_expr().iter().all(|function| {
-        function.order_bys().is_empty() && !function.is_distinct() && function.groups_accumulator_supported()
-    });
-    if !plain || !simple {
+    if !plain || !Function::are_plain(aggregate) {
         return Ok(None);
     }
     let in_scan = in_scan::of(aggregate);

@@ -7,6 +7,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
+mod accumulators;
 mod dense;
 mod groups;
 mod in_scan;
@@ -14,9 +15,12 @@ mod keys;
 mod nullable;
 mod order;
 mod pack;
+mod pairs;
 mod pushdown;
 mod ranges;
 mod sums;
+mod text_groups;
+mod texts;
 
 /// DataFusion's rules and ours, in order.
 pub(crate) fn rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
@@ -37,5 +41,6 @@ pub(crate) fn rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let at = (at + 2).min(rules.len());
     rules.insert(at, Arc::new(sums::SumInScan));
     rules.insert(at + 1, Arc::new(groups::AggregateByArray));
+    rules.insert(at + 2, Arc::new(texts::AggregateByTexts));
     rules
 }

@@ -15,11 +15,10 @@ use std::task::{Context, Poll};
 
 use albireo_base::ColumnId;
 use albireo_base::ids::CHUNK_ROWS;
-use albireo_encoding as encoding;
-use arrow::array::{Array, ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, RecordBatchOptions};
+use arrow::array::{Array, RecordBatch, RecordBatchOptions};
 use arrow::buffer::BooleanBuffer;
-use arrow::compute::{BatchCoalescer, FilterBuilder, FilterPredicate};
-use arrow::datatypes::{DataType, Decimal128Type, FieldRef, Int64Type, SchemaRef};
+use arrow::compute::BatchCoalescer;
+use arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -45,9 +44,11 @@ use super::gather::{self, Gatherer, Selection};
 use super::kept::{KeptReader, Question};
 use super::masks::MaskReader;
 use super::predicate::{Predicate, Test, Verdict};
+use super::rows::materialize;
 use super::sums::{Adding, ChunkSums, Part, Parts, Wanted};
+use super::text_ids::{IdRows, TextIds};
 use super::zones::{self, ZoneReader};
-use super::{Caches, codes};
+use super::{Caches, text_ids};
 use crate::context::QueryContext;
 use crate::errors::{cancelled, external, internal};
 use crate::relation::{ChunkData, Relation, RelationData};
@@ -78,9 +79,18 @@ pub(crate) struct ScanSpec {
     /// Of the columns delivered, those that are only summed, by all others: rows that differ in them
     /// alone may become one with the sum. Empty: rows are delivered as they are.
     pub(crate) sums: Vec<usize>,
+    /// Of the columns delivered, those of texts that are delivered as numbers ([`super::text_ids`]).
+    pub(crate) ids: Vec<usize>,
 }
 
 impl ScanSpec {
+    /// The schema of what is delivered.
+    fn schema(&self) -> Result<SchemaRef> {
+        let indices: Vec<usize> = self.projection.iter().map(|c| c.index()).collect();
+        let schema = self.table_schema.project(&indices)?;
+        Ok(text_ids::schema_with(schema, &self.ids))
+    }
+
     /// The columns that are read of a chunk for which zones leave these predicates open.
     fn columns_read(&self, open: &[&Predicate]) -> BTreeSet<ColumnId> {
         let mut columns: BTreeSet<ColumnId> = self.projection.iter().copied().collect();
@@ -135,8 +145,7 @@ pub(crate) struct ScanExec {
 
 impl ScanExec {
     pub(crate) fn try_new(spec: ScanSpec, partitions: usize) -> Result<Self> {
-        let indices: Vec<usize> = spec.projection.iter().map(|c| c.index()).collect();
-        let schema = Arc::new(spec.table_schema.project(&indices)?);
+        let schema = spec.schema()?;
         let partitions = partitions.min(spec.data.chunk_count()).max(1);
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
@@ -198,6 +207,27 @@ impl ScanExec {
         let mut stream = ScanStream::new(self, partition);
         stream.adding = Some(Adding::new(wanted, &self.spec.projection));
         Parts(stream)
+    }
+
+    /// The same scan with these columns of texts as numbers. `None`: it stops after some rows.
+    pub(crate) fn with_ids(&self, ids: Vec<usize>) -> Result<Option<Self>> {
+        if self.spec.limit.is_some() {
+            return Ok(None);
+        }
+        // Rows that differ in sums alone are only made one where no column is of texts.
+        let spec = ScanSpec { ids, sums: Vec::new(), ..ScanSpec::clone(&self.spec) };
+        let scan = Self::try_new(spec, self.properties.partitioning.partition_count())?;
+        Ok(Some(Self { dynamic: self.dynamic.clone(), ..scan }))
+    }
+
+    /// The share of a partition, with texts as numbers.
+    pub(crate) fn id_rows(&self, partition: usize) -> IdRows {
+        IdRows(ScanStream::new(self, partition))
+    }
+
+    /// What the scan reads.
+    pub(crate) fn spec(&self) -> &ScanSpec {
+        &self.spec
     }
 
     /// Whether most chunks are encoded.
@@ -274,6 +304,10 @@ impl DisplayAs for ScanExec {
         if !spec.sums.is_empty() {
             let sums: Vec<&str> = spec.sums.iter().map(|&i| name(&spec.projection[i])).collect();
             write!(f, ", sums=[{}]", sums.join(", "))?;
+        }
+        if !spec.ids.is_empty() {
+            let ids: Vec<&str> = spec.ids.iter().map(|&i| name(&spec.projection[i])).collect();
+            write!(f, ", ids=[{}]", ids.join(", "))?;
         }
         Ok(())
     }
@@ -479,7 +513,9 @@ pub(super) struct ScanStream {
     kept: Option<Arc<KeptReader>>,
     /// Gathers what is left of chunks that were mostly filtered away; `None` where the coalescer must.
     gatherer: Option<Gatherer>,
-    coalescer: BatchCoalescer,
+    pub(super) coalescer: BatchCoalescer,
+    /// The numbers of texts, by column of [`ScanSpec::ids`].
+    pub(super) ids: Vec<TextIds>,
     /// Adds up what is not wanted as rows.
     adding: Option<Adding>,
     /// Rows still wanted.
@@ -505,6 +541,7 @@ impl ScanStream {
             masks: Masks { readers: vec![None; exec.spec.relation.columns.len()] },
             kept: gatherer.as_ref().and_then(|_| exec.kept.get_or_init(|| exec.ask()).clone()),
             gatherer,
+            ids: exec.spec.ids.iter().map(|&index| TextIds::new(index)).collect(),
             adding: None,
             wanted: exec.spec.limit.unwrap_or(usize::MAX),
             finished: false,
@@ -679,7 +716,7 @@ impl ScanStream {
                 }
                 Ok(ChunkRows::Gathered)
             }
-            (mask, _) => Ok(ChunkRows::Rows(materialize(chunk, mask, selected, &spec, &self.schema)?)),
+            (mask, _) => Ok(ChunkRows::Rows(materialize(chunk, mask, selected, &spec, &self.schema, &mut self.ids)?)),
         }
     }
 
@@ -725,65 +762,4 @@ impl RecordBatchStream for ScanStream {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
-}
-
-/// The `selected` rows of `mask` of all columns.
-fn materialize(
-    chunk: &dyn ChunkData,
-    mask: Option<BooleanBuffer>,
-    selected: usize,
-    spec: &ScanSpec,
-    schema: &SchemaRef,
-) -> Result<RecordBatch> {
-    let encoded: Vec<_> = spec.projection.iter().map(|column| chunk.encoded(*column)).collect();
-    let mask = mask.filter(|_| selected < chunk.slots());
-    let filter = match &mask {
-        Some(mask) if encoded.iter().any(Option::is_none) => {
-            let builder = FilterBuilder::new(&BooleanArray::new(mask.clone(), None));
-            // Worth preparing the runs once when several columns are filtered.
-            Some(if spec.projection.len() > 1 { builder.optimize() } else { builder }.build())
-        }
-        _ => None,
-    };
-    let words = mask.as_ref().map(codes::words);
-    let rows = words.as_ref().map_or(encoding::Selection::All, |words| encoding::Selection::Mask(words));
-    let mut columns = Vec::with_capacity(spec.projection.len());
-    for ((column, field), encoded) in spec.projection.iter().zip(schema.fields()).zip(encoded) {
-        columns.push(match encoded {
-            Some(encoded) => encoded.array(&rows),
-            None => read_column(chunk, *column, field.data_type(), filter.as_ref())?,
-        });
-    }
-    let options = RecordBatchOptions::new().with_row_count(Some(selected));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
-}
-
-/// The selected values of one column. Decimals are widened after the selection.
-fn read_column(
-    chunk: &dyn ChunkData,
-    column: ColumnId,
-    ty: &DataType,
-    filter: Option<&FilterPredicate>,
-) -> Result<ArrayRef> {
-    let raw = match ty {
-        DataType::Decimal128(..) => zones::raw_values(chunk, column),
-        _ => None,
-    };
-    Ok(match (raw, filter) {
-        (Some(raw), None) => widen(&raw, ty),
-        (Some(raw), Some(filter)) => {
-            let selected = filter.filter(&raw)?;
-            match selected.as_any().downcast_ref::<PrimitiveArray<Int64Type>>() {
-                Some(selected) => widen(selected, ty),
-                None => return Err(external(internal("a filter changed its input's type"))),
-            }
-        }
-        (None, None) => chunk.column(column),
-        (None, Some(filter)) => filter.filter(&chunk.column(column))?,
-    })
-}
-
-fn widen(raw: &PrimitiveArray<Int64Type>, ty: &DataType) -> ArrayRef {
-    let wide: PrimitiveArray<Decimal128Type> = raw.unary(i128::from);
-    Arc::new(wide.with_data_type(ty.clone()))
 }

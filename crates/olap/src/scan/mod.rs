@@ -11,10 +11,12 @@ pub(crate) mod masks;
 mod pattern;
 pub(crate) mod predicate;
 pub(crate) mod provider;
+mod rows;
 pub(crate) mod selectivity;
 mod sketch;
 pub(crate) mod statistics;
 pub(crate) mod sums;
+pub(crate) mod text_ids;
 pub(crate) mod zones;
 
 use std::sync::Arc;

@@ -154,6 +154,7 @@ impl TableProvider for SnapshotTable {
             limit,
             batch_rows: state.config().batch_size(),
             sums: Vec::new(),
+            ids: Vec::new(),
         };
         Ok(Arc::new(ScanExec::try_new(spec, state.config().target_partitions())?))
     }

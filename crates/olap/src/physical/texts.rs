@@ -1,0 +1,161 @@
+//! Aggregations by texts over a scan whose chunks are encoded look each text of a dictionary up once instead of each row's.
+//!
+//! Responsible for: which aggregations these are. Not responsible for: numbers of texts ([`crate::scan::text_ids`]), nor for
+//! running them ([`super::text_groups`]). DISTINCT and `count(DISTINCT x)` are aggregations too by then.
+//!
+//! What it is of is aggregated in part, by partition; DataFusion's aggregation above merges the parts, and spills.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
+
+use super::accumulators::Function;
+use super::in_scan::scan_of;
+use super::pack::{Pack, Part};
+use super::ranges;
+use super::text_groups::{Key, Keys, TextAggregate};
+use crate::scan::exec::ScanExec;
+
+/// So many rows at least share a text of their chunk, on average.
+const ROWS_EACH: usize = 4;
+
+/// The rule.
+#[derive(Debug)]
+pub(crate) struct AggregateByTexts;
+
+impl PhysicalOptimizerRule for AggregateByTexts {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = plan.transform_up(|node| {
+            let by_texts = node.downcast_ref::<AggregateExec>().map(by_texts).transpose()?.flatten();
+            Ok(by_texts.map_or(Transformed::no(node), Transformed::yes))
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "aggregate_by_texts"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn by_texts(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let plain = matches!(aggregate.mode(), AggregateMode::Single | AggregateMode::Partial)
+        && aggregate.group_expr().is_single()
+        && aggregate.limit_options().is_none()
+        && *aggregate.input_order_mode() == InputOrderMode::Linear
+        && Function::are_plain(aggregate);
+    let Some(scan) = scan_of(aggregate.input()).filter(|_| plain) else { return Ok(None) };
+    let Some(keys) = keys(aggregate, scan)? else { return Ok(None) };
+    let Some(scan) = scan.with_ids(keys.texts.clone())? else { return Ok(None) };
+    let group_by = aggregate.group_expr();
+    let (functions, filters) = (aggregate.aggr_expr().to_vec(), aggregate.filter_expr().to_vec());
+    let input_schema = aggregate.input_schema();
+    if *aggregate.mode() == AggregateMode::Partial {
+        return Ok(Some(Arc::new(TextAggregate::new(aggregate, keys, scan))));
+    }
+    let partial = AggregateExec::try_new(
+        AggregateMode::Partial,
+        group_by.clone(),
+        functions.clone(),
+        filters.clone(),
+        Arc::clone(aggregate.input()),
+        Arc::clone(&input_schema),
+    )?;
+    let partial = Arc::new(TextAggregate::new(&partial, keys, scan));
+    let merged = AggregateExec::try_new(
+        AggregateMode::Final,
+        group_by.as_final(),
+        functions,
+        filters,
+        partial,
+        input_schema,
+    )?;
+    Ok((merged.schema() == aggregate.schema()).then(|| Arc::new(merged) as _))
+}
+
+/// What is grouped by: columns of texts that few rows have alone, used for nothing else, and perhaps integers in ranges.
+fn keys(aggregate: &AggregateExec, scan: &ScanExec) -> Result<Option<Keys>> {
+    let schema = scan.schema();
+    let (mut texts, mut order) = (Vec::new(), Vec::new());
+    let mut integers: Vec<(&Arc<dyn PhysicalExpr>, (i64, i64))> = Vec::new();
+    for (expr, _) in aggregate.group_expr().expr() {
+        let Some(column) = expr.downcast_ref::<Column>().map(Column::index) else { return Ok(None) };
+        match schema.field(column).data_type() {
+            DataType::Utf8View => {
+                let known = texts.iter().position(|text| *text == column);
+                order.push(Key::Text(known.unwrap_or(texts.len())));
+                if known.is_none() {
+                    texts.push(column);
+                }
+            }
+            ty if Pack::takes(ty) => {
+                let Some(range) = ranges::of(expr, aggregate.input()) else { return Ok(None) };
+                order.push(Key::Integer(integers.len()));
+                integers.push((expr, range));
+            }
+            _ => return Ok(None),
+        }
+    }
+    if texts.is_empty() || inputs(aggregate).iter().any(|column| texts.contains(column)) {
+        return Ok(None);
+    }
+    let (exprs, ranges): (Vec<_>, Vec<_>) = integers.into_iter().unzip();
+    let (integers, places) = match exprs.is_empty() {
+        true => (Vec::new(), 1),
+        false => match Part::with_nulls(exprs, &ranges) {
+            Some((integers, places)) if places <= u32::MAX.into() => (integers, places),
+            _ => return Ok(None),
+        },
+    };
+    let keys = Keys { texts, integers, order };
+    Ok(is_worth_it(&keys, places, scan).then_some(keys))
+}
+
+/// The columns that functions and their filters read.
+fn inputs(aggregate: &AggregateExec) -> BTreeSet<usize> {
+    let arguments = aggregate.aggr_expr().iter().flat_map(|function| function.expressions());
+    let filters = aggregate.filter_expr().iter().flatten().cloned();
+    arguments.chain(filters).flat_map(|expr| collect_columns(&expr)).map(|column| column.index()).collect()
+}
+
+/// Whether most rows share their texts with others of their chunk, and, of several keys, groups are fewer than rows.
+/// Where groups are about as many as rows, DataFusion finds them in one step.
+fn is_worth_it(keys: &Keys, places: u64, scan: &ScanExec) -> bool {
+    let Some(counts) = keys.texts.iter().map(|text| shared_texts(scan, *text)).collect::<Option<Vec<_>>>() else {
+        return false;
+    };
+    if keys.order.len() == 1 {
+        return true;
+    }
+    let groups = counts.into_iter().map(|count| count as u64).fold(places, u64::saturating_mul);
+    groups.saturating_mul(2) <= scan.spec().data.row_count()
+}
+
+/// The most texts that one chunk shares of a column; `None`: in most chunks too few rows do.
+fn shared_texts(scan: &ScanExec, text: usize) -> Option<usize> {
+    let spec = scan.spec();
+    let (mut most, mut shared_slots, mut slots) = (0, 0, 0);
+    for i in 0..spec.data.chunk_count() {
+        let chunk = spec.data.chunk(i);
+        slots += chunk.slots();
+        let shared = chunk.encoded(spec.projection[text]).and_then(|column| column.shared());
+        if let Some(shared) = shared.filter(|shared| shared * ROWS_EACH <= chunk.slots()) {
+            most = most.max(shared);
+            shared_slots += chunk.slots();
+        }
+    }
+    (shared_slots * 2 > slots).then_some(most)
+}
