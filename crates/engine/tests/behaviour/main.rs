@@ -22,6 +22,7 @@ mod errors;
 mod evicted;
 mod files;
 mod frozen;
+mod frozen_groups;
 mod frozen_scans;
 mod headroom;
 mod histories;

@@ -17,6 +17,7 @@ use crate::engine::Shared;
 use crate::errors::external;
 use crate::relation::Snapshot;
 
+mod count_groups;
 mod dependencies;
 mod eager;
 pub(crate) mod estimate;
@@ -94,6 +95,7 @@ fn simplifying() -> Rules {
         Arc::new(rules::eliminate_outer_join::EliminateOuterJoin::new()),
         Arc::new(rules::push_down_limit::PushDownLimit::new()),
         Arc::new(rules::push_down_filter::PushDownFilter::new()),
+        Arc::new(count_groups::CountGroups),
         Arc::new(rules::single_distinct_to_groupby::SingleDistinctToGroupBy::new()),
         Arc::new(rules::eliminate_group_by_constant::EliminateGroupByConstant::new()),
     ]

@@ -99,8 +99,7 @@ mod tests {
         let mut known: HashMap<(u32, u32), u32> = HashMap::new();
         for most in [3, 100, 100_000, u64::from(u32::MAX) + 1] {
             let draw = |random: &mut Random| random.below(most) as u32;
-            let drawn: Vec<(u32, u32)> =
-                (0..5_000).map(|_| (draw(&mut random), draw(&mut random))).collect();
+            let drawn: Vec<(u32, u32)> = (0..5_000).map(|_| (draw(&mut random), draw(&mut random))).collect();
             let mut numbers: Vec<u32> = drawn.iter().map(|pair| pair.0).collect();
             pairs.number(&mut numbers, drawn.iter().map(|pair| pair.1));
             for (pair, number) in drawn.into_iter().zip(numbers) {

@@ -35,10 +35,15 @@ use crate::scan::text_ids::IdRows;
 /// Groups after which those that are there go out.
 const MOST_GROUPS: usize = 1 << 20;
 
+/// Bytes of a batch that goes out.
+const BATCH_BYTES: usize = 256 << 10;
+
 /// What rows are grouped by.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
-    /// Columns of texts, each once, of which there is one at least.
+    /// The columns of the scan that all expressions are over.
+    pub(super) columns: Vec<usize>,
+    /// Those of them that are numbers of texts, each once, of which there is one at least.
     pub(super) texts: Vec<usize>,
     /// Integers, with room for NULL, that have less than 2^32 places together.
     pub(super) integers: Vec<Part>,
@@ -233,8 +238,12 @@ impl Aggregation {
         let new = Table::new(Arc::clone(&self.table.spec))?;
         let groups = std::mem::replace(&mut self.table, new).finish(&texts)?;
         self.reservation.free();
-        let slice = |first| groups.slice(first, self.batch_rows.min(groups.num_rows() - first));
-        self.ready.extend((0..groups.num_rows()).step_by(self.batch_rows).map(slice));
+        // Whoever merges groups has to hold all of a batch, in which none is there twice.
+        let rows = groups.num_rows();
+        let row_bytes = groups.get_array_memory_size() / rows.max(1) + 1;
+        let most = (BATCH_BYTES / row_bytes).clamp(1, self.batch_rows);
+        let slice = |first| groups.slice(first, most.min(rows - first));
+        self.ready.extend((0..rows).step_by(most).map(slice));
         Ok(())
     }
 }
@@ -269,7 +278,8 @@ impl Table {
 
     /// Adds rows, by the numbers of their texts; there are so many `firsts` of the first one.
     fn add(&mut self, batch: &RecordBatch, firsts: usize) -> Result<()> {
-        let Keys { texts, integers, .. } = &self.spec.keys;
+        let Keys { columns, texts, integers, .. } = &self.spec.keys;
+        let batch = &batch.project(columns)?;
         let ids = |column: usize| batch.column(column).as_primitive::<UInt32Type>().values();
         self.numbers.clear();
         self.numbers.extend_from_slice(ids(texts[0]));

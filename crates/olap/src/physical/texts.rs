@@ -17,6 +17,7 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
 use super::accumulators::Function;
@@ -57,9 +58,20 @@ fn by_texts(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>>
         && aggregate.limit_options().is_none()
         && *aggregate.input_order_mode() == InputOrderMode::Linear
         && Function::are_plain(aggregate);
-    let Some(scan) = scan_of(aggregate.input()).filter(|_| plain) else { return Ok(None) };
-    let Some(keys) = keys(aggregate, scan)? else { return Ok(None) };
-    let Some(scan) = scan.with_ids(keys.texts.clone())? else { return Ok(None) };
+    let Some((scan, mut columns)) = columns_of_scan(aggregate.input()).filter(|_| plain) else {
+        return Ok(None);
+    };
+    let Some(mut keys) = keys(aggregate, scan, &columns)? else { return Ok(None) };
+    let texts: Vec<usize> = keys.texts.iter().map(|text| columns[*text]).collect();
+    let wanted = inputs(aggregate).into_iter().map(|column| columns[column]).collect();
+    let Some((scan, ids)) = scan.with_ids(&texts, &wanted)? else { return Ok(None) };
+    for (text, id) in keys.texts.iter_mut().zip(ids) {
+        if columns[*text] != id {
+            *text = columns.len();
+            columns.push(id);
+        }
+    }
+    keys.columns = columns;
     let group_by = aggregate.group_expr();
     let (functions, filters) = (aggregate.aggr_expr().to_vec(), aggregate.filter_expr().to_vec());
     let input_schema = aggregate.input_schema();
@@ -86,16 +98,32 @@ fn by_texts(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>>
     Ok((merged.schema() == aggregate.schema()).then(|| Arc::new(merged) as _))
 }
 
-/// What is grouped by: columns of texts that few rows have alone, used for nothing else, and perhaps integers in ranges.
-fn keys(aggregate: &AggregateExec, scan: &ScanExec) -> Result<Option<Keys>> {
-    let schema = scan.schema();
+/// The scan below an aggregation, and which of its columns are those that it is given: of what lies between, only a
+/// projection that computes nothing.
+fn columns_of_scan(plan: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec, Vec<usize>)> {
+    if let Some(scan) = scan_of(plan) {
+        return Some((scan, (0..scan.schema().fields().len()).collect()));
+    }
+    let projection = plan.downcast_ref::<ProjectionExec>()?;
+    let columns: Option<Vec<usize>> =
+        projection.expr().iter().map(|projected| column(&projected.expr)).collect();
+    Some((scan_of(projection.input())?, columns?))
+}
+
+fn column(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
+    expr.downcast_ref::<Column>().map(Column::index)
+}
+
+/// What is grouped by: columns of texts that few rows have alone, and perhaps integers in ranges.
+fn keys(aggregate: &AggregateExec, scan: &ScanExec, columns: &[usize]) -> Result<Option<Keys>> {
+    let schema = aggregate.input().schema();
     let (mut texts, mut order) = (Vec::new(), Vec::new());
-    let mut integers: Vec<(&Arc<dyn PhysicalExpr>, (i64, i64))> = Vec::new();
+    let (mut integers, mut integer_ranges) = (Vec::new(), Vec::new());
     for (expr, _) in aggregate.group_expr().expr() {
-        let Some(column) = expr.downcast_ref::<Column>().map(Column::index) else { return Ok(None) };
+        let Some(column) = column(expr) else { return Ok(None) };
         match schema.field(column).data_type() {
             DataType::Utf8View => {
-                let known = texts.iter().position(|text| *text == column);
+                let known = texts.iter().position(|text: &usize| columns[*text] == columns[column]);
                 order.push(Key::Text(known.unwrap_or(texts.len())));
                 if known.is_none() {
                     texts.push(column);
@@ -104,24 +132,26 @@ fn keys(aggregate: &AggregateExec, scan: &ScanExec) -> Result<Option<Keys>> {
             ty if Pack::takes(ty) => {
                 let Some(range) = ranges::of(expr, aggregate.input()) else { return Ok(None) };
                 order.push(Key::Integer(integers.len()));
-                integers.push((expr, range));
+                integers.push(expr);
+                integer_ranges.push(range);
             }
             _ => return Ok(None),
         }
     }
-    if texts.is_empty() || inputs(aggregate).iter().any(|column| texts.contains(column)) {
+    if texts.is_empty() {
         return Ok(None);
     }
-    let (exprs, ranges): (Vec<_>, Vec<_>) = integers.into_iter().unzip();
-    let (integers, places) = match exprs.is_empty() {
+    let (integers, places) = match integers.is_empty() {
         true => (Vec::new(), 1),
-        false => match Part::with_nulls(exprs, &ranges) {
+        false => match Part::with_nulls(integers, &integer_ranges) {
             Some((integers, places)) if places <= u32::MAX.into() => (integers, places),
             _ => return Ok(None),
         },
     };
-    let keys = Keys { texts, integers, order };
-    Ok(is_worth_it(&keys, places, scan).then_some(keys))
+    let scanned: Vec<usize> = texts.iter().map(|text| columns[*text]).collect();
+    let is_single = order.len() == 1;
+    let keys = Keys { columns: Vec::new(), texts, integers, order };
+    Ok(is_worth_it(&scanned, is_single, places, scan).then_some(keys))
 }
 
 /// The columns that functions and their filters read.
@@ -133,11 +163,11 @@ fn inputs(aggregate: &AggregateExec) -> BTreeSet<usize> {
 
 /// Whether most rows share their texts with others of their chunk, and, of several keys, groups are fewer than rows.
 /// Where groups are about as many as rows, DataFusion finds them in one step.
-fn is_worth_it(keys: &Keys, places: u64, scan: &ScanExec) -> bool {
-    let Some(counts) = keys.texts.iter().map(|text| shared_texts(scan, *text)).collect::<Option<Vec<_>>>() else {
+fn is_worth_it(texts: &[usize], is_single: bool, places: u64, scan: &ScanExec) -> bool {
+    let Some(counts) = texts.iter().map(|text| shared_texts(scan, *text)).collect::<Option<Vec<_>>>() else {
         return false;
     };
-    if keys.order.len() == 1 {
+    if is_single {
         return true;
     }
     let groups = counts.into_iter().map(|count| count as u64).fold(places, u64::saturating_mul);

@@ -209,15 +209,29 @@ impl ScanExec {
         Parts(stream)
     }
 
-    /// The same scan with these columns of texts as numbers. `None`: it stops after some rows.
-    pub(crate) fn with_ids(&self, ids: Vec<usize>) -> Result<Option<Self>> {
+    /// The same scan with these columns of texts as numbers, and where they are: in the texts' place, or behind all others
+    /// if the texts are wanted too. `None`: it stops after some rows.
+    pub(crate) fn with_ids(
+        &self,
+        texts: &[usize],
+        wanted: &BTreeSet<usize>,
+    ) -> Result<Option<(Self, Vec<usize>)>> {
         if self.spec.limit.is_some() {
             return Ok(None);
         }
-        // Rows that differ in sums alone are only made one where no column is of texts.
-        let spec = ScanSpec { ids, sums: Vec::new(), ..ScanSpec::clone(&self.spec) };
+        // Rows that differ in sums alone only become one where no column is of texts.
+        let mut spec = ScanSpec { sums: Vec::new(), ..ScanSpec::clone(&self.spec) };
+        for &text in texts {
+            if wanted.contains(&text) {
+                spec.ids.push(spec.projection.len());
+                spec.projection.push(spec.projection[text]);
+            } else {
+                spec.ids.push(text);
+            }
+        }
+        let ids = spec.ids.clone();
         let scan = Self::try_new(spec, self.properties.partitioning.partition_count())?;
-        Ok(Some(Self { dynamic: self.dynamic.clone(), ..scan }))
+        Ok(Some((Self { dynamic: self.dynamic.clone(), ..scan }, ids)))
     }
 
     /// The share of a partition, with texts as numbers.
@@ -716,7 +730,9 @@ impl ScanStream {
                 }
                 Ok(ChunkRows::Gathered)
             }
-            (mask, _) => Ok(ChunkRows::Rows(materialize(chunk, mask, selected, &spec, &self.schema, &mut self.ids)?)),
+            (mask, _) => {
+                Ok(ChunkRows::Rows(materialize(chunk, mask, selected, &spec, &self.schema, &mut self.ids)?))
+            }
         }
     }
 
