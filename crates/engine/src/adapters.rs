@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlType, TableId, Value};
-use albireo_encoding::{Groups, Selection, Sum, Summary, Test};
+use albireo_encoding::{Groups, MaskedRuns, Selection, Sum, Summary, Test};
 use albireo_olap::Prepared;
 use albireo_olap::relation::{
     ChunkData, ChunkVersion, EncodedColumn, Integers, Relation, RelationColumn, RelationData, Relations,
@@ -225,6 +225,14 @@ impl EncodedColumn for StorageColumn<'_> {
 
     fn sum_by(&self, groups: &Groups) -> Option<Vec<Sum>> {
         self.0.column().sum_by(groups)
+    }
+
+    fn masked_runs(&self, mask: &[u64], runs: &mut MaskedRuns) -> bool {
+        self.0.column().masked_runs(mask, runs)
+    }
+
+    fn sum_by_runs(&self, runs: &MaskedRuns, mask: &[u64], to: &mut Vec<i128>) -> bool {
+        self.0.column().sum_by_runs(runs, mask, to)
     }
 }
 

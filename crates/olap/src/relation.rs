@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlType, TableId, arrow_type};
-use albireo_encoding::{Groups, Selection, Sum, Summary, Test};
+use albireo_encoding::{Groups, MaskedRuns, Selection, Sum, Summary, Test};
 use arrow::array::ArrayRef;
 use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{Field, Schema, SchemaRef};
@@ -172,6 +172,14 @@ pub trait EncodedColumn {
     /// # Panics
     /// They are not integers of up to 64 bits.
     fn sum_by(&self, groups: &Groups) -> Option<Vec<Sum>>;
+    /// Sets `runs` to the runs of equal integers that have rows of `mask`; false: there are no runs, or some are NULL.
+    fn masked_runs(&self, mask: &[u64], runs: &mut MaskedRuns) -> bool;
+    /// Appends the sum of the integers of the rows of `mask` in each of `runs`, which another column of the chunk made of
+    /// that mask; false, and nothing is appended: rows have no codes of their own, or some are NULL.
+    ///
+    /// # Panics
+    /// They are not integers of up to 64 bits.
+    fn sum_by_runs(&self, runs: &MaskedRuns, mask: &[u64], to: &mut Vec<i128>) -> bool;
 }
 
 /// Where integers are decoded to.

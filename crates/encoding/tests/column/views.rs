@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use albireo_encoding::{Choose, Groups, Kind, Sum};
+use albireo_encoding::{Choose, Groups, Kind, MaskedRuns, Sum};
 use albireo_testing::{Random, test};
 
 use crate::support::{CHOICES, Data, bits, compare, draw, draw_mask, integer};
@@ -196,4 +196,65 @@ fn groups_are_no_more_than_a_byte_has() {
 #[should_panic(expected = "does not hold integers")]
 fn sum_of_texts_is_refused() {
     Data::texts(["1"]).encode(Choose::Best).sum(&[1]);
+}
+
+#[test]
+fn sums_by_runs_are_those_of_neighbours_of_one_value() {
+    let mut added = 0;
+    test!().for_each_seed(0..200, |seed| {
+        let mut random = Random::new(seed);
+        let kinds = [Kind::Bool, Kind::I16, Kind::I32, Kind::I64];
+        let (mut data, mut by) =
+            (draw(random.pick(&kinds), &mut random), draw(random.pick(&kinds), &mut random));
+        if random.percent(70) {
+            data.nulls.fill(false);
+            by.nulls.fill(false);
+        }
+        let rows = data.rows().min(by.rows());
+        for data in [&mut data, &mut by] {
+            data.values.truncate(rows);
+            data.nulls.truncate(rows);
+            data.live.truncate(rows);
+        }
+        let drawn = draw_mask(&mut random, rows);
+        let mask: Vec<bool> = (0..rows).map(|row| drawn[row] && data.live[row] && by.live[row]).collect();
+        let mut expected: Vec<(i64, i128)> = Vec::new();
+        for row in (0..rows).filter(|row| mask[*row] && !data.nulls[*row]) {
+            let (key, value) = (integer(by.values[row].as_ref()), integer(data.values[row].as_ref()));
+            match expected.last_mut() {
+                Some((last, sum)) if *last == key => *sum += i128::from(value),
+                _ => expected.push((key, value.into())),
+            }
+        }
+        let mask = bits(&mask);
+        let mut runs = MaskedRuns::default();
+        for choose in CHOICES {
+            let by_encoded = by.encode(choose);
+            let is_runs = by_encoded.masked_runs(&mask, &mut runs);
+            assert_eq!(is_runs, by_encoded.runs().is_some() && !by_encoded.has_nulls());
+            for choose in CHOICES.into_iter().filter(|_| is_runs) {
+                let (column, mut sums) = (data.encode(choose), vec![7]);
+                if !column.sum_by_runs(&runs, &mask, &mut sums) {
+                    assert_eq!(sums, [7]);
+                    assert!(column.has_nulls() || column.shared().is_some(), "{}", column.form());
+                    continue;
+                }
+                let mut found: Vec<(i64, i128)> = Vec::new();
+                for (key, sum) in runs.keys().iter().zip(&sums[1..]) {
+                    match found.last_mut() {
+                        Some((last, of_last)) if last == key => *of_last += sum,
+                        _ => found.push((*key, *sum)),
+                    }
+                }
+                assert_eq!(
+                    (found, sums.len()),
+                    (expected.clone(), runs.keys().len() + 1),
+                    "{}",
+                    column.form()
+                );
+                added += 1;
+            }
+        }
+    });
+    assert!(added > 400, "{added} were added");
 }

@@ -648,7 +648,7 @@ impl ScanStream {
 
     /// The rows of chunk `i` that pass.
     fn read_chunk(&mut self, i: usize) -> Result<ChunkRows> {
-        albireo_env::give_way();
+        albireo_env::give_way_and_spread();
         let spec = Arc::clone(&self.spec);
         let chunk = spec.data.chunk(i);
         let chunk = &*chunk;
@@ -712,6 +712,13 @@ impl ScanStream {
     ) -> Result<ChunkRows> {
         let spec = Arc::clone(&self.spec);
         let selected = mask.as_ref().map_or(chunk.slots(), BooleanBuffer::count_set_bits);
+        if let Some(gatherer) = self.gatherer.as_mut().filter(|_| selected > 0 && !spec.sums.is_empty())
+            && let Some(rows) = gatherer.sums_of_runs(chunk, mask.as_ref(), &spec.sums)
+        {
+            gatherer.add(&rows);
+            kept.inspect(|kept| kept.store(i, chunk, rows));
+            return Ok(ChunkRows::Gathered);
+        }
         if let Some(adding) = self.adding.as_mut().filter(|_| kept.is_none() || !KeptReader::keeps(selected))
             && let Some(sums) = adding.add(chunk, mask.as_ref(), selected)
         {
@@ -720,14 +727,8 @@ impl ScanStream {
         match (mask, &mut self.gatherer) {
             _ if selected == 0 => Ok(ChunkRows::Nothing),
             (Some(mask), Some(gatherer)) if gather::is_sparse(selected, chunk.slots()) => {
-                if kept.is_none() && spec.sums.is_empty() {
-                    gatherer.push(chunk, &mask, selected)?;
-                } else {
-                    let rows = gatherer.push_apart(chunk, &mask, selected, &spec.sums)?;
-                    if let Some(kept) = kept {
-                        kept.store(i, chunk, rows);
-                    }
-                }
+                let rows = gatherer.push(chunk, &mask, selected, &spec.sums)?;
+                kept.inspect(|kept| kept.store(i, chunk, gatherer.tail(rows)));
                 Ok(ChunkRows::Gathered)
             }
             (mask, _) => {

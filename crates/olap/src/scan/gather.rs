@@ -59,6 +59,11 @@ pub(super) struct Gatherer {
     batch_rows: usize,
     /// The runs of rows wanted of the chunk at hand; kept for its memory.
     runs: Vec<Range<usize>>,
+    /// As `runs`, of a column that is encoded so.
+    masked_runs: encoding::MaskedRuns,
+    /// As `runs`: which rows differ from the one before, and where they do.
+    begins: Vec<u8>,
+    starts: Vec<u32>,
 }
 
 impl Gatherer {
@@ -71,7 +76,16 @@ impl Gatherer {
         };
         let columns: Option<Vec<Column>> = projection.iter().zip(schema.fields()).map(column).collect();
         let columns = columns.filter(|columns| !columns.is_empty())?;
-        Some(Self { schema: Arc::clone(schema), columns, rows: 0, batch_rows, runs: Vec::new() })
+        Some(Self {
+            schema: Arc::clone(schema),
+            columns,
+            rows: 0,
+            batch_rows,
+            runs: Vec::new(),
+            masked_runs: encoding::MaskedRuns::default(),
+            begins: Vec::new(),
+            starts: Vec::new(),
+        })
     }
 
     /// Rows gathered since the last batch.
@@ -79,13 +93,16 @@ impl Gatherer {
         self.rows
     }
 
-    /// Adds the rows of a chunk that have their bit in `mask`, `selected` in number.
+    /// Adds the rows of a chunk that have their bit in `mask`, `selected` in number. `sums` are columns that are summed as
+    /// long as all others stay equal from row to row: then these rows become one, and no column has NULLs. Returns how many
+    /// rows there are more.
     pub(super) fn push(
         &mut self,
         chunk: &dyn ChunkData,
         mask: &BooleanBuffer,
         selected: usize,
-    ) -> Result<()> {
+        sums: &[usize],
+    ) -> Result<usize> {
         let encoded: Vec<_> = self.columns.iter().map(|column| chunk.encoded(column.id)).collect();
         self.runs.clear();
         if encoded.iter().any(Option::is_none) {
@@ -99,29 +116,74 @@ impl Gatherer {
                 None => column.push(chunk, &wanted)?,
             }
         }
-        self.rows += selected;
-        Ok(())
+        if sums.is_empty() {
+            self.rows += selected;
+            return Ok(selected);
+        }
+        Ok(self.combine(selected, sums))
     }
 
-    /// As [`Gatherer::push`]; also gives the rows added. `sums` are columns that are summed as long as all
-    /// others stay equal from row to row: then these rows become one. All columns are NOT NULL.
-    pub(super) fn push_apart(
+    /// Makes one row of each run of rows that differ in the columns `sums` alone, of the last `rows` rows, which become
+    /// part of those gathered; returns how many these are.
+    fn combine(&mut self, rows: usize, sums: &[usize]) -> usize {
+        let (first, starts) = (self.rows, &mut self.starts);
+        self.begins.clear();
+        self.begins.resize(rows, 0);
+        let is_sum = |index: &usize| sums.contains(index);
+        for (_, column) in self.columns.iter().enumerate().filter(|(index, _)| !is_sum(index)) {
+            column.values.note_changes(first, &mut self.begins);
+        }
+        starts.clear();
+        starts.resize(rows + 1, 0);
+        let mut count = 0;
+        for (row, begins) in self.begins.iter().enumerate() {
+            starts[count] = row as u32;
+            count += usize::from(*begins != 0 || row == 0);
+        }
+        starts.truncate(count);
+        for (index, column) in self.columns.iter_mut().enumerate() {
+            if is_sum(&index) {
+                column.values.sum_runs(first, starts);
+            } else {
+                column.values.pick(first, starts);
+            }
+            column.nulls.truncate(first + count);
+        }
+        self.rows += count;
+        count
+    }
+
+    /// The rows gathered last, so many, by themselves. All columns are NOT NULL.
+    pub(super) fn tail(&self, rows: usize) -> Selection {
+        let first = self.rows - rows;
+        Selection { columns: self.columns.iter().map(|column| column.values.tail(first)).collect(), rows }
+    }
+
+    /// What [`Gatherer::push`] would add of a chunk, added up on codes, and not added. `None`: the columns beside
+    /// `sums` are not one in runs.
+    pub(super) fn sums_of_runs(
         &mut self,
         chunk: &dyn ChunkData,
-        mask: &BooleanBuffer,
-        selected: usize,
+        mask: Option<&BooleanBuffer>,
         sums: &[usize],
-    ) -> Result<Selection> {
-        let first = self.rows;
-        self.push(chunk, mask, selected)?;
-        let columns = self.columns.iter().map(|column| column.values.tail(first)).collect();
-        let mut rows = Selection { columns, rows: selected };
-        if !sums.is_empty() {
-            rows.combine(sums);
-            self.truncate(first);
-            self.add(&rows);
+    ) -> Option<Selection> {
+        let words = mask.map_or_else(|| codes::all(chunk.slots()), codes::words);
+        let mut keys = (0..self.columns.len()).filter(|index| !sums.contains(index));
+        let (Some(key), None) = (keys.next(), keys.next()) else { return None };
+        let runs = &mut self.masked_runs;
+        if !chunk.encoded(self.columns[key].id)?.masked_runs(&words, runs) {
+            return None;
         }
-        Ok(rows)
+        let mut values = |index: usize| {
+            if index == key {
+                return self.columns[key].values.of_integers(runs.keys());
+            }
+            let mut sums = Vec::with_capacity(runs.keys().len());
+            let is_added = chunk.encoded(self.columns[index].id)?.sum_by_runs(runs, &words, &mut sums);
+            is_added.then_some(Values::Wide(sums))
+        };
+        let columns = (0..self.columns.len()).map(&mut values).collect::<Option<_>>()?;
+        Some(Selection { columns, rows: runs.keys().len() })
     }
 
     /// Adds rows that were gathered before, of the same columns, all NOT NULL.
@@ -131,14 +193,6 @@ impl Gatherer {
             column.nulls.append_n_non_nulls(rows.rows);
         }
         self.rows += rows.rows;
-    }
-
-    fn truncate(&mut self, rows: usize) {
-        for column in &mut self.columns {
-            column.values.truncate(rows);
-            column.nulls.truncate(rows);
-        }
-        self.rows = rows;
     }
 
     /// The rows gathered, as a batch; `None` when there are none.
@@ -174,19 +228,6 @@ impl Selection {
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>() + self.columns.iter().map(Values::bytes).sum::<usize>()
     }
-
-    /// Makes one row of each run of rows that differ in the columns `sums` alone.
-    fn combine(&mut self, sums: &[usize]) {
-        let is_sum = |index: &usize| sums.contains(index);
-        let groups: Vec<&Values> =
-            (0..self.columns.len()).filter(|i| !is_sum(i)).map(|i| &self.columns[i]).collect();
-        let begins = |&row: &usize| row == 0 || groups.iter().any(|column| column.changes_at(row));
-        let starts: Vec<usize> = (0..self.rows).filter(begins).collect();
-        for (index, column) in self.columns.iter_mut().enumerate() {
-            if is_sum(&index) { column.sum_runs(&starts) } else { column.pick(&starts) }
-        }
-        self.rows = starts.len();
-    }
 }
 
 /// Does the same with the vector of any kind.
@@ -206,8 +247,14 @@ impl Values {
         size_of::<Self>() + with_vector!(self, v => size_of_val(v.as_slice()))
     }
 
-    fn truncate(&mut self, rows: usize) {
-        with_vector!(self, v => v.truncate(rows));
+    /// These integers, which are values of the same kind; `None`: they are kept as others.
+    fn of_integers(&self, integers: &[i64]) -> Option<Self> {
+        match self {
+            Self::I16(_) => Some(Self::I16(integers.iter().map(|value| *value as i16).collect())),
+            Self::I32(_) => Some(Self::I32(integers.iter().map(|value| *value as i32).collect())),
+            Self::I64(_) => Some(Self::I64(integers.to_vec())),
+            Self::Wide(_) => Some(Self::Wide(integers.iter().copied().map(i128::from).collect())),
+        }
     }
 
     /// A copy of the values from row `first` on.
@@ -232,21 +279,37 @@ impl Values {
         }
     }
 
-    /// Whether a row has another value than the one before.
-    fn changes_at(&self, row: usize) -> bool {
-        with_vector!(self, v => v[row] != v[row - 1])
+    /// Notes each of the rows from `first` on that has another value than the one before.
+    fn note_changes(&self, first: usize, notes: &mut [u8]) {
+        fn note<T: PartialEq>(values: &[T], notes: &mut [u8]) {
+            for (note, [before, value]) in notes.iter_mut().skip(1).zip(values.array_windows()) {
+                *note |= u8::from(value != before);
+            }
+        }
+        with_vector!(self, v => note(&v[first..], notes));
     }
 
-    /// Keeps these rows.
-    fn pick(&mut self, rows: &[usize]) {
-        with_vector!(self, v => *v = rows.iter().map(|&row| v[row]).collect());
+    /// Keeps of the rows from `first` on these, numbered from there.
+    fn pick(&mut self, first: usize, rows: &[u32]) {
+        fn pick<T: Copy>(values: &mut Vec<T>, first: usize, rows: &[u32]) {
+            let tail = &mut values[first..];
+            // They ascend, so that what is read was not written to.
+            rows.iter().enumerate().for_each(|(to, from)| tail[to] = tail[*from as usize]);
+            values.truncate(first + rows.len());
+        }
+        with_vector!(self, v => pick(v, first, rows));
     }
 
-    /// Makes one value, the sum, of each run that starts at one of `starts`.
-    fn sum_runs(&mut self, starts: &[usize]) {
+    /// Makes of the rows from `first` on one value, the sum, of each run that starts at one of `starts`, numbered from there.
+    fn sum_runs(&mut self, first: usize, starts: &[u32]) {
         let Self::Wide(v) = self else { unreachable!("only decimals are summed") };
-        let ends = starts.iter().skip(1).copied().chain([v.len()]);
-        *v = starts.iter().zip(ends).map(|(&start, end)| v[start..end].iter().sum()).collect();
+        let tail = &mut v[first..];
+        let end = tail.len() as u32;
+        for (to, start) in starts.iter().enumerate() {
+            let rows = *start as usize..starts.get(to + 1).copied().unwrap_or(end) as usize;
+            tail[to] = tail[rows].iter().sum();
+        }
+        v.truncate(first + starts.len());
     }
 }
 

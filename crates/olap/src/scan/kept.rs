@@ -246,7 +246,8 @@ mod tests {
     fn some_rows(relation: &MemoryRelation, count: usize) -> Selection {
         let mask = BooleanBuffer::collect_bool(CHUNK_ROWS, |row| row < count);
         let mut gatherer = Gatherer::new(&[ColumnId(0)], &schema(), CHUNK_ROWS).unwrap();
-        gatherer.push_apart(&*relation.chunk(0), &mask, count, &[]).unwrap()
+        let rows = gatherer.push(&*relation.chunk(0), &mask, count, &[]).unwrap();
+        gatherer.tail(rows)
     }
 
     /// Asks twice and stores so many rows; whether they are found afterwards.
