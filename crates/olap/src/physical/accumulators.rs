@@ -10,20 +10,24 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_plan::aggregates::AggregateExec;
 
+use crate::errors::{external, internal};
+
 /// A function and the rows that it is of.
 #[derive(Clone, Debug)]
 pub(super) struct Function {
     function: Arc<AggregateFunctionExpr>,
     filter: Option<Arc<dyn PhysicalExpr>>,
+    /// Columns that its partial state has.
+    state_columns: usize,
 }
 
 impl Function {
     /// Those of an aggregation.
-    pub(super) fn of(aggregate: &AggregateExec) -> Vec<Self> {
+    pub(super) fn of(aggregate: &AggregateExec) -> Result<Vec<Self>> {
         let functions = aggregate.aggr_expr().iter().zip(aggregate.filter_expr());
-        let function = |(function, filter): (&Arc<_>, &Option<_>)| Self {
-            function: Arc::clone(function),
-            filter: filter.clone(),
+        let function = |(function, filter): (&Arc<AggregateFunctionExpr>, &Option<_>)| {
+            let state_columns = function.state_fields()?.len();
+            Ok(Self { function: Arc::clone(function), filter: filter.clone(), state_columns })
         };
         functions.map(function).collect()
     }
@@ -66,7 +70,7 @@ impl Accumulators {
         groups: usize,
     ) -> Result<()> {
         let value = |expr: &Arc<dyn PhysicalExpr>| expr.evaluate(batch)?.into_array(batch.num_rows());
-        for (accumulator, Function { function, filter }) in self.0.iter_mut().zip(functions) {
+        for (accumulator, Function { function, filter, .. }) in self.0.iter_mut().zip(functions) {
             let values: Vec<ArrayRef> = function.expressions().iter().map(value).collect::<Result<_>>()?;
             let filter: Option<ArrayRef> = filter.as_ref().map(value).transpose()?;
             let filter: Option<&BooleanArray> = filter.as_ref().map(|f| as_boolean_array(f)).transpose()?;
@@ -75,7 +79,7 @@ impl Accumulators {
         Ok(())
     }
 
-    /// Adds a state of each function for each of some groups.
+    /// Adds a state of each function, one column of it, for each of some groups.
     pub(super) fn merge(
         &mut self,
         states: impl IntoIterator<Item = ArrayRef>,
@@ -84,6 +88,24 @@ impl Accumulators {
     ) -> Result<()> {
         let mut all = self.0.iter_mut().zip(states);
         all.try_for_each(|(accumulator, state)| accumulator.merge_batch(&[state], groups, count))
+    }
+
+    /// Adds states as [`Accumulators::states`] gives them, each row's to its group, of which there are so many.
+    pub(super) fn merge_states(
+        &mut self,
+        functions: &[Function],
+        mut states: &[ArrayRef],
+        group_of_row: &[usize],
+        groups: usize,
+    ) -> Result<()> {
+        for (accumulator, Function { state_columns, .. }) in self.0.iter_mut().zip(functions) {
+            let Some((state, rest)) = states.split_at_checked(*state_columns) else {
+                return Err(external(internal("a state of an aggregate is missing")));
+            };
+            accumulator.merge_batch(state, group_of_row, groups)?;
+            states = rest;
+        }
+        Ok(())
     }
 
     /// Memory, in bytes.

@@ -15,7 +15,7 @@ use datafusion::common::{Result, Statistics};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode, AggregateMode};
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
@@ -55,21 +55,26 @@ impl DenseAggregate {
         parts: Vec<Part>,
         places: usize,
         in_scan: Option<InScan>,
-    ) -> Self {
+    ) -> Result<Self> {
         let spec = Spec {
             parts,
             places,
-            functions: Function::of(aggregate),
+            functions: Function::of(aggregate)?,
             mode: *aggregate.mode(),
             schema: aggregate.schema(),
             in_scan,
         };
-        Self {
+        Ok(Self {
             spec: Arc::new(spec),
             input: Arc::clone(aggregate.input()),
             properties: Arc::clone(aggregate.properties()),
             metrics: ExecutionPlanMetricsSet::new(),
-        }
+        })
+    }
+
+    /// The least and greatest value that group `index` can have, NULL apart; `None`: there is no such group.
+    pub(super) fn range(&self, index: usize) -> Option<(i64, i64)> {
+        self.spec.parts.get(index).map(Part::range)
     }
 
     fn over(&self, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -123,6 +128,10 @@ impl ExecutionPlan for DenseAggregate {
     fn required_input_distribution(&self) -> Vec<Distribution> {
         match self.spec.mode {
             AggregateMode::Partial => vec![Distribution::UnspecifiedDistribution],
+            AggregateMode::FinalPartitioned => {
+                let groups = self.spec.parts.iter().map(|part| Arc::clone(part.expr()));
+                vec![Distribution::KeyPartitioned(groups.collect())]
+            }
             _ => vec![Distribution::SinglePartition],
         }
     }
@@ -244,7 +253,16 @@ impl Table {
         let _timer = elapsed.timer();
         place_of(&self.spec.parts, batch, &mut self.places)?;
         self.number()?;
-        self.accumulators.update(&self.spec.functions, batch, &self.group_of_row, self.groups.len())?;
+        let (spec, groups) = (&self.spec, self.groups.len());
+        match spec.mode.input_mode() {
+            AggregateInputMode::Raw => {
+                self.accumulators.update(&spec.functions, batch, &self.group_of_row, groups)?;
+            }
+            AggregateInputMode::Partial => {
+                let states = batch.columns().get(spec.parts.len()..).unwrap_or_default();
+                self.accumulators.merge_states(&spec.functions, states, &self.group_of_row, groups)?;
+            }
+        }
         self.account()
     }
 

@@ -47,7 +47,11 @@ impl PhysicalOptimizerRule for AggregateByArray {
 
 fn dense(aggregate: &AggregateExec) -> Result<Option<DenseAggregate>> {
     let groups = aggregate.group_expr();
-    let plain = matches!(aggregate.mode(), AggregateMode::Single | AggregateMode::Partial)
+    let takes = |mode: &AggregateMode| {
+        use AggregateMode::{Final, FinalPartitioned, Partial, Single};
+        matches!(mode, Single | Partial | Final | FinalPartitioned)
+    };
+    let plain = takes(aggregate.mode())
         && groups.is_single()
         && aggregate.limit_options().is_none()
         && *aggregate.input_order_mode() == InputOrderMode::Linear;
@@ -57,7 +61,8 @@ fn dense(aggregate: &AggregateExec) -> Result<Option<DenseAggregate>> {
     let in_scan = in_scan::of(aggregate);
     if groups.is_empty() {
         // Without groups DataFusion is faster where rows are not encoded.
-        return Ok(in_scan.map(|in_scan| DenseAggregate::new(aggregate, Vec::new(), 1, Some(in_scan))));
+        let dense = in_scan.map(|in_scan| DenseAggregate::new(aggregate, Vec::new(), 1, Some(in_scan)));
+        return dense.transpose();
     }
     let schema = aggregate.input().schema();
     let mut parts = Vec::with_capacity(groups.expr().len());
@@ -73,5 +78,5 @@ fn dense(aggregate: &AggregateExec) -> Result<Option<DenseAggregate>> {
     if places > MOST_PLACES {
         return Ok(None);
     }
-    Ok(Some(DenseAggregate::new(aggregate, parts, places as usize, in_scan)))
+    DenseAggregate::new(aggregate, parts, places as usize, in_scan).map(Some)
 }

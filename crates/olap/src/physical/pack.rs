@@ -44,6 +44,11 @@ impl Part {
         &self.expr
     }
 
+    /// Its least and greatest value.
+    pub(super) fn range(&self) -> (i64, i64) {
+        (self.min, self.min.wrapping_add(self.span as i64))
+    }
+
     /// What a value adds to the key, NULL too if there is room for it; negative: it is out of range.
     pub(super) fn place(&self, value: Option<i64>) -> i64 {
         let offset = match (value, self.null) {

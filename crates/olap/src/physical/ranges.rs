@@ -11,6 +11,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 
+use super::dense::DenseAggregate;
 use crate::functions::arithmetic::{self, Operation};
 use crate::scan::exec::ScanExec;
 use crate::scan::predicate::raw_constant;
@@ -87,6 +88,9 @@ fn column(plan: &Arc<dyn ExecutionPlan>, index: usize) -> Option<(i64, i64)> {
             return None;
         }
         return of(&groups.expr().get(index)?.0, aggregate.input());
+    }
+    if let Some(aggregate) = plan.downcast_ref::<DenseAggregate>() {
+        return aggregate.range(index);
     }
     match plan.children().as_slice() {
         [input] if HANDING_ON.contains(&plan.name()) => column(input, index),

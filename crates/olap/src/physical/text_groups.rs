@@ -76,15 +76,15 @@ pub(super) struct TextAggregate {
 
 impl TextAggregate {
     /// Does what `partial` does, over a scan that gives its texts numbers.
-    pub(super) fn new(partial: &AggregateExec, keys: Keys, scan: ScanExec) -> Self {
+    pub(super) fn new(partial: &AggregateExec, keys: Keys, scan: ScanExec) -> Result<Self> {
         let groups = partial.group_expr().expr().iter().map(|(expr, _)| expr.to_string()).collect();
-        let functions = Function::of(partial);
-        Self {
+        let functions = Function::of(partial)?;
+        Ok(Self {
             spec: Arc::new(Spec { keys, groups, functions, schema: partial.schema() }),
             input: Arc::new(scan),
             properties: Arc::clone(partial.properties()),
             metrics: ExecutionPlanMetricsSet::new(),
-        }
+        })
     }
 
     fn over(&self, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {

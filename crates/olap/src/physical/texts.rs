@@ -76,7 +76,7 @@ fn by_texts(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>>
     let (functions, filters) = (aggregate.aggr_expr().to_vec(), aggregate.filter_expr().to_vec());
     let input_schema = aggregate.input_schema();
     if *aggregate.mode() == AggregateMode::Partial {
-        return Ok(Some(Arc::new(TextAggregate::new(aggregate, keys, scan))));
+        return Ok(Some(Arc::new(TextAggregate::new(aggregate, keys, scan)?)));
     }
     let partial = AggregateExec::try_new(
         AggregateMode::Partial,
@@ -86,7 +86,7 @@ fn by_texts(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>>
         Arc::clone(aggregate.input()),
         Arc::clone(&input_schema),
     )?;
-    let partial = Arc::new(TextAggregate::new(&partial, keys, scan));
+    let partial = Arc::new(TextAggregate::new(&partial, keys, scan)?);
     let merged = AggregateExec::try_new(
         AggregateMode::Final,
         group_by.as_final(),
