@@ -96,7 +96,7 @@ fn check_store<S: Section>(column: &Column<S>) -> Result<(), Malformed> {
                 "packed codes are below the number of symbols, and end with them",
             )
         }
-        Store::Constant(_) | Store::Plain(_) | Store::FixedTexts { .. } => Ok(()),
+        Store::Constant(_) | Store::Plain(_) | Store::FixedTexts { .. } | Store::Lent(_) => Ok(()),
     }
 }
 

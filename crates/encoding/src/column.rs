@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::layers::{Codes, Nulls, Runs, Store, wrong_kind};
+use crate::lent::Lent;
 use crate::numbers::code_at;
 use crate::packed::{Lengths, Packed, pack};
 use crate::scalar::{Kind, Scalar};
@@ -41,8 +42,8 @@ impl Summary {
 ///   there is some value of the kind; of rows that were dead it is not known either whether they are NULL.
 /// - C-2 No function panics for rows below [`Column::rows`] and values of the column's kind, whatever the bytes are
 ///   that [`Column::from_parts`] let through.
-/// - C-3 A text of a column that is not packed ([`Column::lends_texts`]) is contiguous, in a section or in the column
-///   itself, so that it can be lent. So is each text of a dictionary or of runs.
+/// - C-3 A text of a column that is not packed ([`Column::lends_texts`]) is contiguous, in a section, in the column
+///   itself or where it was lent from, so that it can be lent. So is each text of a dictionary or of runs.
 ///
 /// Functions that want a row panic if there are not so many rows, or may give any value of another one.
 #[derive(Clone, Debug)]
@@ -107,7 +108,8 @@ impl<S> Column<S> {
             Store::Integers { width, .. } => StoreForm::Integers { bytes: *width as u8 },
             Store::Plain(_) => StoreForm::Plain { bytes: self.kind.stride().unwrap_or(0) as u8 },
             Store::FixedTexts { length, .. } => StoreForm::FixedTexts { bytes: *length },
-            Store::Texts { .. } => StoreForm::Texts,
+            Store::Lent(Lent { length: Some(length), .. }) => StoreForm::FixedTexts { bytes: *length },
+            Store::Texts { .. } | Store::Lent(_) => StoreForm::Texts,
             Store::Packed(packed) => StoreForm::PackedTexts {
                 bits: packed.alphabet.bits() as u8,
                 symbols: match packed.lengths {
@@ -136,14 +138,14 @@ impl<S> Column<S> {
         self.codes.as_ref().map_or_else(|| self.positions(), |codes| codes.entries as usize)
     }
 
-    /// Its sections, in the order of their names.
+    /// Its sections, in the order of their names. Texts that are lent are in none ([`Column::unshared`]).
     pub fn sections(&self) -> impl Iterator<Item = (SectionName, &S)> {
         let nulls = match &self.nulls {
             Nulls::None | Nulls::All => None,
             Nulls::Bits(section) | Nulls::Ranges(section) => Some(section),
         };
         let (offsets, values) = match &self.store {
-            Store::Constant(_) => (None, None),
+            Store::Constant(_) | Store::Lent(_) => (None, None),
             Store::Integers { codes: section, .. }
             | Store::Plain(section)
             | Store::FixedTexts { bytes: section, .. } => (None, Some(section)),
@@ -215,6 +217,7 @@ impl<S> Column<S> {
                 };
                 Store::Packed(Packed { alphabet, lengths, codes: map(SectionName::Values, codes)? })
             }
+            Store::Lent(lent) => Store::Lent(lent),
         };
         Ok(Column { kind: self.kind, rows: self.rows, nulls, runs, codes, store, summary: self.summary })
     }
@@ -271,20 +274,7 @@ impl<S: Section> Column<S> {
     /// The values below runs and dictionary, as a column of their own: one for each entry of the dictionary, or else for
     /// each run, or else for each row. Of a constant, one.
     pub fn stored(&self) -> Column<&[u8]> {
-        let store = match &self.store {
-            Store::Constant(scalar) => Store::Constant(scalar.clone()),
-            Store::Integers { base, width, codes } => {
-                Store::Integers { base: *base, width: *width, codes: codes.bytes() }
-            }
-            Store::Plain(section) => Store::Plain(section.bytes()),
-            Store::FixedTexts { length, bytes: texts } => {
-                Store::FixedTexts { length: *length, bytes: texts.bytes() }
-            }
-            Store::Texts { offsets, bytes: texts } => {
-                Store::Texts { offsets: offsets.bytes(), bytes: texts.bytes() }
-            }
-            Store::Packed(packed) => Store::Packed(packed.borrowed()),
-        };
+        let store = self.store.borrowed();
         let rows = if matches!(store, Store::Constant(_)) { 1 } else { self.places() as u32 };
         let summary = Summary::default();
         Column { kind: self.kind, rows, nulls: Nulls::None, runs: None, codes: None, store, summary }

@@ -553,6 +553,10 @@ impl<S: Section> Column<S> {
                 end_of(bytes);
                 ends_from(before, &offsets.as_chunks().0[rows.start..=rows.end], ends);
             }
+            Store::Lent(lent) => rows.for_each(|place| {
+                bytes.extend_from_slice(lent.list.text(place));
+                ends.push(end_of(bytes));
+            }),
             Store::Packed(packed) => {
                 packed.texts_into(rows.clone(), bytes);
                 end_of(bytes);

@@ -217,7 +217,7 @@ impl Store<Vec<u8>> {
     /// The bytes of its sections.
     fn len(&self) -> usize {
         match self {
-            Self::Constant(_) => 0,
+            Self::Constant(_) | Self::Lent(_) => 0,
             Self::Integers { codes: bytes, .. } | Self::Plain(bytes) | Self::FixedTexts { bytes, .. } => {
                 bytes.len()
             }

@@ -22,6 +22,7 @@ use crate::check;
 use crate::column::{Column, Summary};
 use crate::error::{FromPartsError, Malformed};
 use crate::layers::{Codes, Nulls, Runs, Store};
+use crate::lent::Lent;
 use crate::numbers::Width;
 use crate::packed::{Alphabet, Lengths, Packed, section_bytes};
 use crate::scalar::{Kind, Scalar, ScalarRef};
@@ -87,6 +88,11 @@ impl<S: Section> Column<S> {
             Store::Texts { bytes, .. } => {
                 out.push(4);
                 out.extend_from_slice(&(bytes.bytes().len() as u32).to_le_bytes());
+            }
+            // As they are written when they are the column's own.
+            Store::Lent(Lent { length, bytes, .. }) => {
+                out.push(if length.is_some() { 3 } else { 4 });
+                out.extend_from_slice(&length.unwrap_or(*bytes).to_le_bytes());
             }
             Store::Packed(packed) => {
                 let (number, length) = match &packed.lengths {

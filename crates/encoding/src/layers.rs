@@ -13,13 +13,12 @@
 //! - L-4 No integer of a store is outside the limits of its kind.
 //! - L-5 Each code of a packed text is below the number of symbols. Nothing is packed where there are runs or codes.
 //!
-//! A dictionary that all chunks of a relation share, later, is one more form of [`Store`]: it has an `Arc` of the
-//! relation's segments, [`Codes`] get a width of four bytes and say that they are not sorted, and what relies on sorted
-//! entries (`select::entries`) takes its way for sets of codes instead.
+//! - L-6 Only the texts of a dictionary are lent, as many as it has entries (`lent`).
 
 use std::ops::Range;
 
 use crate::bits;
+use crate::lent::Lent;
 use crate::numbers::{Width, code_at};
 use crate::offsets::text_range;
 use crate::packed::Packed;
@@ -176,9 +175,30 @@ pub(crate) enum Store<S> {
     Texts { offsets: S, bytes: S },
     /// Texts of few different bytes; of rows alone, so that what runs and dictionaries have can be lent.
     Packed(Packed<S>),
+    /// Texts of a dictionary, that somebody else has.
+    Lent(Lent),
 }
 
 impl<S: Section> Store<S> {
+    /// The same store with its bytes where they are.
+    pub(crate) fn borrowed(&self) -> Store<&[u8]> {
+        match self {
+            Self::Constant(scalar) => Store::Constant(scalar.clone()),
+            Self::Integers { base, width, codes } => {
+                Store::Integers { base: *base, width: *width, codes: codes.bytes() }
+            }
+            Self::Plain(section) => Store::Plain(section.bytes()),
+            Self::FixedTexts { length, bytes: texts } => {
+                Store::FixedTexts { length: *length, bytes: texts.bytes() }
+            }
+            Self::Texts { offsets, bytes: texts } => {
+                Store::Texts { offsets: offsets.bytes(), bytes: texts.bytes() }
+            }
+            Self::Packed(packed) => Store::Packed(packed.borrowed()),
+            Self::Lent(lent) => Store::Lent(lent.clone()),
+        }
+    }
+
     /// The value at `place`, which a store for `kind` has; it is not packed.
     #[inline]
     pub(crate) fn scalar(&self, kind: Kind, place: usize) -> ScalarRef<'_> {
@@ -196,7 +216,7 @@ impl<S: Section> Store<S> {
                     _ => ScalarRef::Uuid(bytes.as_chunks().0[place]),
                 }
             }
-            Self::FixedTexts { .. } | Self::Texts { .. } | Self::Packed(_) => {
+            Self::FixedTexts { .. } | Self::Texts { .. } | Self::Packed(_) | Self::Lent(_) => {
                 ScalarRef::Text(self.text(place))
             }
         }
@@ -211,6 +231,7 @@ impl<S: Section> Store<S> {
                 &bytes.bytes()[place * length..][..length]
             }
             Self::Texts { offsets, bytes } => &bytes.bytes()[text_range(offsets.bytes(), place)],
+            Self::Lent(lent) => lent.list.text(place),
             Self::Constant(Scalar::Text(text)) => text,
             Self::Packed(_) => wrong_kind("texts that can be lent"),
             _ => wrong_kind("texts"),

@@ -20,13 +20,15 @@
 //! | dictionary | a code of 1 or 2 bytes; the values ascend, so a range of values is a range of codes | one load more |
 //! | runs | by the last row of each run; each with a value or a code | a binary search more |
 //!
+//! Texts of a dictionary may be lent by somebody who lends them to other columns too ([`TextList`]).
+//!
 //! I-1 Each value that was alive and not NULL comes back bit for bit, whichever form was chosen. I-2 No bytes make
 //! reading panic: they are refused, or they are a column. I-3 What a column says of many rows is what it says of each.
 //! (`tests/column`)
 //!
 //! Runs have positions instead of lengths, so that a row is found by a binary search, and dictionaries are in order, so
 //! that tests of ranges run on codes (Funke, Kemper and Neumann, PVLDB 5(11), 2012, §3.4, §4.2). Theirs is a dictionary
-//! of the relation; where one would come in is said at `layers`.
+//! of the relation, whose codes are not in order; here each column has its own codes, and the relation the texts.
 //!
 //! Units: `bytes` are bytes, `rows` are rows of the chunk, dead ones too; 65,536 at most.
 #![forbid(unsafe_code)]
@@ -41,6 +43,7 @@ mod error;
 mod groups;
 mod header;
 mod layers;
+mod lent;
 mod numbers;
 mod offsets;
 mod packed;
@@ -57,6 +60,7 @@ pub use encode::{Choose, Encoder};
 pub use error::{FromPartsError, Malformed};
 pub use groups::Groups;
 pub use header::VERSION;
+pub use lent::TextList;
 pub use numbers::Number;
 pub use run_sums::MaskedRuns;
 pub use scalar::{Kind, Scalar, ScalarRef};

@@ -1,5 +1,6 @@
 //! Where the bytes of a column lie.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -26,6 +27,13 @@ impl Section for Box<[u8]> {
 }
 
 impl Section for Arc<[u8]> {
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Section for Cow<'_, [u8]> {
     #[inline]
     fn bytes(&self) -> &[u8] {
         self

@@ -246,7 +246,7 @@ impl<S: Section> Column<S> {
                 });
             }
             Store::Plain(section) => self.select_plain(section.bytes(), test, mask),
-            Store::FixedTexts { .. } | Store::Texts { .. } => self.select_texts(test, mask),
+            Store::FixedTexts { .. } | Store::Texts { .. } | Store::Lent(_) => self.select_texts(test, mask),
             Store::Packed(packed) => select_packed(packed, test, mask),
         }
     }

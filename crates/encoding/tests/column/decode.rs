@@ -108,8 +108,7 @@ fn assert_decodes(column: &Column<Vec<u8>>, selection: &Selection<'_>, rows: &Ro
 /// Decodes all, ranges and masks.
 pub fn assert_selections(data: &Data, random: &mut Random) {
     let rows = data.rows();
-    for choose in CHOICES {
-        let column = data.encode(choose);
+    for column in data.forms(&CHOICES) {
         assert_decodes(&column, &Selection::All, &(0..rows).collect());
         for _ in 0..3 {
             let (a, b) = (random.index(rows + 1), random.index(rows + 1));

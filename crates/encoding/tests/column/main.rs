@@ -4,6 +4,7 @@
 mod bytes;
 mod choice;
 mod decode;
+mod lent;
 mod packed;
 mod round_trip;
 mod select;

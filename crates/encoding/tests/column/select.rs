@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ops::Bound;
 
-use albireo_encoding::{Choose, Kind, Scalar, ScalarRef, Selected, Test};
+use albireo_encoding::{Choose, Column, Kind, Scalar, ScalarRef, Selected, Test};
 use albireo_testing::{Random, test};
 
 use crate::support::{CHOICES, Data, any, bits, compare, draw, draw_mask, edges, near, text};
@@ -80,8 +80,7 @@ impl Owned {
 
 /// Tests `data` in every form, of rows of `mask`.
 pub fn assert_selects(data: &Data, test: &Owned, mask: &[bool]) {
-    for choose in CHOICES {
-        let column = data.encode(choose);
+    for column in data.forms(&CHOICES) {
         let before = bits(mask);
         let mut after = before.clone();
         let selected = test.with(|test| column.select(test, &mut after));
@@ -238,9 +237,14 @@ fn set_over_a_wide_range_is_searched() {
     assert_selects(&data, &Owned::In(list), &[true; 500]);
 }
 
-/// How often `Each` is asked.
+/// How often `Each` is asked, whoever has the texts.
 fn asked(data: &Data, choose: Choose, mask: &[bool]) -> (usize, bool) {
-    let column = data.encode(choose);
+    let asked: Vec<_> = data.forms(&[choose]).iter().map(|column| asked_of(column, mask)).collect();
+    assert!(asked.iter().all(|other| *other == asked[0]), "{asked:?}");
+    asked[0]
+}
+
+fn asked_of(column: &Column<Vec<u8>>, mask: &[bool]) -> (usize, bool) {
     let count = Cell::new(0);
     let mut function = |_: ScalarRef<'_>| {
         count.set(count.get() + 1);

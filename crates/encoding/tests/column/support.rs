@@ -1,12 +1,39 @@
 //! Values to encode, drawn and at the edges, and what plain Rust says of them.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
-use albireo_encoding::{Choose, Column, Encoder, Kind, Scalar, ScalarRef, Source, SourceValues};
+use albireo_encoding::{Choose, Column, Encoder, Kind, Scalar, ScalarRef, Source, SourceValues, TextList};
 use albireo_testing::Random;
 
 pub const CHOICES: [Choose; 6] =
     [Choose::Best, Choose::Plain, Choose::Packed, Choose::Dictionary, Choose::Runs, Choose::RunsOfDictionary];
+
+/// Texts that are lent.
+#[derive(Debug)]
+pub struct Lender(pub Vec<Box<[u8]>>);
+
+impl TextList for Lender {
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn text(&self, place: usize) -> &[u8] {
+        &self.0[place]
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.0.iter().map(|text| text.len() as u64).sum()
+    }
+}
+
+/// The texts of a column's dictionary, if they are its own.
+pub fn lender_of(column: &Column<Vec<u8>>) -> Option<Arc<Lender>> {
+    column.own_texts()?;
+    let dictionary = column.dictionary()?;
+    let texts = (0..dictionary.entries()).map(|code| text(dictionary.entry(code)).into());
+    Some(Arc::new(Lender(texts.collect())))
+}
 
 /// A column before it is encoded.
 #[derive(Clone, Debug)]
@@ -56,6 +83,17 @@ impl Data {
 
     pub fn encode(&self, choose: Choose) -> Column<Vec<u8>> {
         self.encode_with(&mut Encoder::new(choose))
+    }
+
+    /// In each of these forms; dictionaries of texts as the column's own, and lent.
+    pub fn forms(&self, choices: &[Choose]) -> Vec<Column<Vec<u8>>> {
+        let mut forms: Vec<_> = choices.iter().map(|choose| self.encode(*choose)).collect();
+        for own in 0..forms.len() {
+            if let Some(lender) = lender_of(&forms[own]) {
+                forms.push(forms[own].clone().borrowing(lender));
+            }
+        }
+        forms
     }
 
     pub fn encode_with(&self, encoder: &mut Encoder) -> Column<Vec<u8>> {

@@ -12,8 +12,7 @@ fn dictionary_has_each_value_once_in_order_and_codes_lead_to_them() {
     test!().for_each_seed(0..90, |seed| {
         let mut random = Random::new(seed);
         let data = draw(Kind::ALL[seed as usize % Kind::ALL.len()], &mut random);
-        for choose in [Choose::Dictionary, Choose::RunsOfDictionary] {
-            let column = data.encode(choose);
+        for column in data.forms(&[Choose::Dictionary, Choose::RunsOfDictionary]) {
             let Some(dictionary) = column.dictionary() else {
                 assert_eq!(data.valid().count(), 0);
                 continue;
@@ -35,8 +34,7 @@ fn runs_cover_all_rows_with_their_values() {
     test!().for_each_seed(0..90, |seed| {
         let mut random = Random::new(seed);
         let data = draw(Kind::ALL[seed as usize % Kind::ALL.len()], &mut random);
-        for choose in [Choose::Runs, Choose::RunsOfDictionary] {
-            let column = data.encode(choose);
+        for column in data.forms(&[Choose::Runs, Choose::RunsOfDictionary]) {
             let Some(runs) = column.runs() else {
                 assert_eq!(data.valid().count(), 0);
                 continue;
