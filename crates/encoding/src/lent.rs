@@ -118,6 +118,15 @@ impl<S: Section> Column<S> {
 }
 
 impl<S> Column<S> {
+    /// Bytes that the texts of its dictionary would have with their offsets if they were its own, if they are lent.
+    pub fn lent_texts(&self) -> Option<usize> {
+        match &self.store {
+            Store::Lent(Lent { length: Some(_), bytes, .. }) => Some(*bytes as usize),
+            Store::Lent(Lent { bytes, .. }) => Some(*bytes as usize + 4 * (self.places() + 1)),
+            _ => None,
+        }
+    }
+
     /// Who lends the texts of its dictionary, if somebody does.
     pub fn lender(&self) -> Option<&Arc<dyn TextList>> {
         match &self.store {

@@ -3,7 +3,9 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use albireo_encoding::{Column, Float, Number, ScalarRef, Section, SectionName, Selection, Summary};
+use albireo_encoding::{
+    Column, DictionaryView, Float, Number, ScalarRef, Section, SectionName, Selection, Summary,
+};
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type,
     Int64Type, Time64MicrosecondType, TimestampMicrosecondType,
@@ -82,6 +84,11 @@ impl<'a> EncodedView<'a> {
     pub fn shared_texts(&self) -> Option<ArrayRef> {
         let column = self.column();
         column.shared()?;
+        if let Some(dictionary) = column.lender().and_then(|_| column.dictionary()) {
+            let mut copies = Copies::of(&dictionary);
+            let views = (0..dictionary.entries()).map(|code| copies.view(code)).collect();
+            return Some(self.views(views, copies.bytes.into(), None));
+        }
         let stored = column.stored();
         let Some(&bytes) = stored.section(SectionName::Values) else {
             return Some(self.strings(&Selection::Range(0..column.rows().min(1)), None));
@@ -133,9 +140,15 @@ impl<'a> EncodedView<'a> {
         Arc::new(PrimitiveArray::<P>::new(values, nulls).with_data_type(self.ty.clone()))
     }
 
-    /// Texts as views into the encoded bytes; if they are packed, into a copy of those wanted.
+    /// Texts as views into the encoded bytes; if they are packed or shared with other chunks, into a copy of those wanted.
     fn strings(&self, rows: &Selection<'_>, nulls: Option<NullBuffer>) -> ArrayRef {
         let column = self.column();
+        if let Some(dictionary) = column.lender().and_then(|_| column.dictionary()) {
+            let (mut copies, mut codes) = (Copies::of(&dictionary), Vec::new());
+            column.places_into(rows, &mut codes);
+            let views = codes.into_iter().map(|code: u16| copies.view(code.into())).collect();
+            return self.views(views, copies.bytes.into(), nulls);
+        }
         if !column.lends_texts() {
             let (mut ends, mut bytes) = (Vec::new(), Vec::new());
             column.texts_into(rows, &mut ends, &mut bytes);
@@ -168,6 +181,39 @@ impl<'a> EncodedView<'a> {
                 _ => Arc::new(StringViewArray::new_unchecked(views, vec![buffer], nulls)),
             }
         }
+    }
+}
+
+/// Copies of those texts of a dictionary that are asked for, each once. Texts that chunks share lie apart from each other, and
+/// a buffer for each would be passed on with each array that is made of the first.
+struct Copies<'a, S> {
+    dictionary: &'a DictionaryView<'a, S>,
+    /// By code; 0 if it is empty, or was not asked for.
+    views: Vec<u128>,
+    bytes: Vec<u8>,
+}
+
+impl<'a, S: Section> Copies<'a, S> {
+    fn of(dictionary: &'a DictionaryView<'a, S>) -> Self {
+        Self { dictionary, views: vec![0; dictionary.entries()], bytes: Vec::new() }
+    }
+
+    /// The view of a text among the copies.
+    #[inline]
+    fn view(&mut self, code: usize) -> u128 {
+        match self.views[code] {
+            0 => self.copy(code),
+            view => view,
+        }
+    }
+
+    fn copy(&mut self, code: usize) -> u128 {
+        let (text, offset) = (text_of(self.dictionary.entry(code)), self.bytes.len());
+        if text.len() > VIEW_INLINE_BYTES {
+            self.bytes.extend_from_slice(text);
+        }
+        self.views[code] = u128::from_le_bytes(View::of(text, 0, offset as u32).0);
+        self.views[code]
     }
 }
 

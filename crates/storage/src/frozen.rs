@@ -9,7 +9,8 @@
 //! - F-2 Whether a row lives is not in it: the chunk keeps its validity bitmap, a block like any other. So rows die, come
 //!   to live again when that is undone, and are seen by snapshots as in any chunk.
 //! - F-3 Nobody writes it. A row gets other values by moving to a chunk that has blocks ([`crate::Table::update`]).
-//! - F-4 Its columns may lie elsewhere, and come back when they are read ([`away`], [`prepass`]).
+//! - F-4 Its columns may lie elsewhere, and come back when they are read ([`away`], [`prepass`]). Long texts may be in common
+//!   with other chunks of the table ([`crate::texts`]).
 //!
 //! Papers: Funke, Kemper and Neumann, *Compacting Transactional Data in Hybrid OLTP & OLAP Databases*, VLDB 2012 (§3.3,
 //! §4); Lang and others, *Data Blocks*, SIGMOD 2016.
@@ -25,6 +26,7 @@ use albireo_encoding::{Choose, Column, Encoder, Kind, Section, Source, SourceVal
 
 use crate::layout::{ColumnLocation, Layout, Physical};
 use crate::pool::{BlockPool, OutOfMemory, Part};
+use crate::texts::{ColumnTexts, Sharing};
 
 pub(crate) mod away;
 pub(crate) mod prepass;
@@ -52,6 +54,7 @@ pub(crate) struct FrozenChunk {
     /// The blocks that it was encoded from and the epochs of their last changes, that of the validity bitmap aside: what
     /// still has these is as it is here.
     made_from: Box<[BlockOf]>,
+    /// Of what it has for itself, and was not fetched.
     memory_bytes: u64,
     /// Of the heaps that its texts were in.
     heap_bytes: u64,
@@ -79,7 +82,7 @@ impl EncodedChunk {
 
     /// Bytes that it takes.
     pub fn memory_bytes(&self) -> u64 {
-        self.chunk.memory_bytes
+        self.chunk.memory_bytes()
     }
 }
 
@@ -87,6 +90,7 @@ impl EncodedChunk {
 #[derive(Default)]
 pub struct ChunkEncoder {
     encoder: Encoder,
+    sharing: Sharing,
     integers: Vec<i64>,
     floats: Vec<u64>,
     wide: Vec<[u8; 16]>,
@@ -117,10 +121,23 @@ pub(crate) struct Presence<'a> {
     pub(crate) rows: usize,
 }
 
+/// Where a column is to lie.
+#[derive(Clone, Copy)]
+pub(crate) struct Destination<'a> {
+    pub(crate) pool: &'a BlockPool,
+    /// The texts that it may share, and what tells its chunk from others there; none if it has no texts, or stays alone.
+    pub(crate) texts: Option<(&'a Arc<ColumnTexts>, u16)>,
+}
+
 impl ChunkEncoder {
     /// One that chooses forms as it is told: for tests.
     pub fn new(choose: Choose) -> Self {
         Self { encoder: Encoder::new(choose), ..Self::default() }
+    }
+
+    /// One whose chunks share texts as it is told: for tests and measurements.
+    pub fn with_sharing(self, sharing: Sharing) -> Self {
+        Self { sharing, ..self }
     }
 
     /// Encodes a column.
@@ -129,7 +146,7 @@ impl ChunkEncoder {
         physical: Physical,
         values: Values<'_>,
         Presence { live, nulls, rows }: Presence<'_>,
-        pool: &BlockPool,
+        Destination { pool, texts }: Destination<'_>,
     ) -> Result<Column<Part>, OutOfMemory> {
         let integers = &mut self.integers;
         integers.clear();
@@ -164,7 +181,11 @@ impl ChunkEncoder {
             }
         };
         let source = Source { kind: kind_of(physical), values, nulls, live, rows };
-        self.encoder.encode(&source).map_sections(|_, bytes| Part::new(pool, &bytes))
+        let mut column = self.encoder.encode(&source);
+        if let Some((texts, place)) = texts {
+            column = texts.share(column, self.sharing, place, pool);
+        }
+        column.map_sections(|_, bytes| Part::new(pool, &bytes))
     }
 }
 
@@ -197,7 +218,7 @@ impl FrozenChunk {
         rows: usize,
     ) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let parts: u64 = columns.iter().map(away::bytes_of).sum();
+        let parts: u64 = columns.iter().map(away::part_bytes).sum();
         let chunk = Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             residence: Residence::here(columns),
@@ -231,9 +252,9 @@ impl FrozenChunk {
         self.id
     }
 
-    /// Bytes that it takes.
+    /// Bytes that it takes, and its part of those that it shares with others.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.memory_bytes + self.fetched_bytes()
+        self.memory_bytes + self.fetched_bytes() + self.shared_bytes().0
     }
 
     /// Bytes of the heaps that its texts were in.

@@ -14,14 +14,15 @@
 //! - I-2 Layout ids are unique in the process, so a handle made for one table cannot reach into
 //!   another.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use albireo_base::ids::{CHUNK_ROWS, CHUNK_SHIFT};
 use albireo_base::{ColumnId, SqlType};
 
 use crate::pool::SLAB_BYTES;
 use crate::registry::ColumnSet;
+use crate::texts::ColumnTexts;
 
 /// Strings declared up to this many characters lie inline in fixed slots.
 pub const MAX_INLINE_CHARS: u32 = 50;
@@ -181,6 +182,8 @@ pub struct Layout {
     pub(crate) bitmaps: Vec<u32>,
     /// String columns, by heap number.
     pub(crate) heap_columns: Vec<ColumnId>,
+    /// What frozen chunks of string columns share, in all partitions; by heap number.
+    pub(crate) texts: Vec<Arc<ColumnTexts>>,
     one_row: OnceLock<OneRow>,
 }
 
@@ -225,6 +228,7 @@ impl Layout {
             entry_columns: vec![ColumnSet::LEAST],
             bitmaps: vec![VALIDITY_ENTRY as u32],
             heap_columns: Vec::new(),
+            texts: Vec::new(),
             one_row: OnceLock::new(),
         };
         let mut locations: Vec<Option<ColumnLocation>> = vec![None; columns.len()];
@@ -242,11 +246,18 @@ impl Layout {
             if location.physical.is_string() {
                 location.heap = layout.heap_columns.len() as u16;
                 layout.heap_columns.push(location.column);
+                layout.texts.push(Arc::default());
             }
             layout.columns.push(location);
         }
         layout.check();
         Ok(layout)
+    }
+
+    /// The texts that frozen chunks share of a column; none if it has no texts.
+    pub(crate) fn texts_of(&self, column: ColumnId) -> Option<&Arc<ColumnTexts>> {
+        let at = self.column(column);
+        if at.physical.is_string() { self.texts.get(usize::from(at.heap)) } else { None }
     }
 
     /// I-1, and that the lists agree.

@@ -28,6 +28,7 @@ mod pool;
 mod registry;
 mod rows;
 mod table;
+mod texts;
 mod undo;
 mod view;
 mod writes;
@@ -50,6 +51,7 @@ pub use table::{
     Staging, Table, TableError, TableMemory, TableSpec, Thawed, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
     partitions_of,
 };
+pub use texts::{SharedTexts, Sharing};
 pub use undo::{ChangeEvent, Savepoint, UndoLog, UndoRecord};
 pub use view::{
     ChunkContent, ChunkVersion, ChunkView, DatabaseSnapshot, FetchedChunk, SnapshotBuilder, TableView,

@@ -30,10 +30,12 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+mod claim;
 mod part;
 mod runs;
 mod system;
 
+pub(crate) use claim::Claim;
 pub use part::{NewPart, Part};
 use runs::Runs;
 
@@ -394,7 +396,7 @@ impl BlockPool {
             let full = state.partial.get_mut(&bytes).expect("the size is known").pop_first();
             debug_assert_eq!(full, Some(base), "the slab that became full is the first of its size");
         }
-        self.inner.in_use_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.count_in_use(bytes as u64);
         let address = base + index as usize * bytes;
         debug_assert!(address.is_multiple_of(BLOCK_ALIGN), "blocks are aligned to cache lines");
         drop(guard);
@@ -440,31 +442,19 @@ impl BlockPool {
         } else if free == 1 {
             state.partial.entry(bytes).or_default().insert(base);
         }
-        let before = self.inner.in_use_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
-        debug_assert!(before >= bytes as u64, "no more is given back than was taken");
+        self.count_out_of_use(bytes as u64);
     }
 
     /// Bytes that are too few for a block of their own size, aligned as blocks are, from the allocator of everything else.
     /// Before it refuses, it asks for relief.
     fn alloc_small(&self, bytes: usize) -> Result<NonNull<u8>, OutOfMemory> {
-        let is_tight = self.with_relief(|| {
-            let mut state = self.inner.state.lock();
-            self.admit(&state, bytes as u64, Need::Ordinary)?;
-            state.small_bytes += bytes as u64;
-            while state.held_bytes() > self.inner.limit_bytes && State::cool_slab(&mut state) {}
-            Ok(self.is_tight(&state))
-        })?;
+        self.take_small(bytes as u64)?;
         // SAFETY: it is not of no bytes.
         let start = NonNull::new(unsafe { std::alloc::alloc(small_layout(bytes)) });
-        let Some(start) = start else {
-            self.inner.state.lock().small_bytes -= bytes as u64;
-            return Err(self.refused_by_system());
-        };
-        self.inner.in_use_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        if is_tight {
-            self.relieve(false);
-        }
-        Ok(start)
+        start.ok_or_else(|| {
+            self.give_small(bytes as u64);
+            self.refused_by_system()
+        })
     }
 
     /// Gives those back.
@@ -475,11 +465,7 @@ impl BlockPool {
     unsafe fn free_small(&self, start: NonNull<u8>, bytes: usize) {
         // SAFETY: taken with this layout (S-1), and nobody else's (S-2).
         unsafe { std::alloc::dealloc(start.as_ptr(), small_layout(bytes)) };
-        let mut state = self.inner.state.lock();
-        assert!(state.small_bytes >= bytes as u64, "no more is given back than was taken");
-        state.small_bytes -= bytes as u64;
-        let before = self.inner.in_use_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
-        debug_assert!(before >= bytes as u64, "no more is given back than was taken");
+        self.give_small(bytes as u64);
     }
 
     /// Pages in a row, a multiple of [`system::PAGE_BYTES`], with zeroes or what was there before. Before it refuses, it asks for relief.
@@ -491,7 +477,7 @@ impl BlockPool {
         let mut state = self.inner.state.lock();
         self.admit(&state, bytes as u64, Need::Ordinary)?;
         if let Some(run) = state.runs.take_warm(bytes) {
-            self.inner.in_use_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            self.count_in_use(bytes as u64);
             return Ok(run);
         }
         let run = state.runs.take(bytes).ok_or_else(|| self.refused_by_system())?;
@@ -501,7 +487,7 @@ impl BlockPool {
         drop(state);
         // SAFETY: whole pages of a region, which nobody else has.
         unsafe { system::provide(run, bytes) };
-        self.inner.in_use_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.count_in_use(bytes as u64);
         if is_tight {
             self.relieve(false);
         }
@@ -523,8 +509,16 @@ impl BlockPool {
             state.runs.give(run, bytes);
         }
         drop(state);
-        let before = self.inner.in_use_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
-        debug_assert!(before >= bytes as u64, "no more is given back than was taken");
+        self.count_out_of_use(bytes as u64);
+    }
+
+    fn count_in_use(&self, bytes: u64) {
+        self.inner.in_use_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn count_out_of_use(&self, bytes: u64) {
+        let before = self.inner.in_use_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "no more is given back than was taken");
     }
 
     /// Bytes in blocks that are handed out.

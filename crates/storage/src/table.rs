@@ -38,6 +38,7 @@ use crate::column::{Col, Fixed, HandleError, TextCol};
 use crate::layout::{ColumnSpec, Layout, LayoutChoice, LayoutError};
 use crate::registry::SnapshotRegistry;
 use crate::rows::{RowRun, Rows};
+use crate::texts::SharedTexts;
 use crate::undo::{Change, UndoLog, UndoRecord};
 
 pub use crate::error::TableError;
@@ -125,6 +126,10 @@ pub struct TableMemory {
     pub indexes_bytes: u64,
     /// Chunks that are frozen, but for their validity.
     pub frozen_bytes: u64,
+    /// Of those, what texts take that chunks share, and references to them.
+    pub shared_texts_bytes: u64,
+    /// What these texts would take if each chunk had them for itself.
+    pub unshared_texts_bytes: u64,
 }
 
 /// One table in one partition. Owned by whoever owns the partition; all access is single-threaded.
@@ -222,7 +227,20 @@ impl Table {
     pub fn memory(&self) -> TableMemory {
         let (blocks_bytes, heaps_bytes, frozen_bytes) = self.rows.memory_bytes();
         let indexes_bytes = self.indexes.iter().map(TableIndex::memory_bytes).sum();
-        TableMemory { blocks_bytes, heaps_bytes, indexes_bytes, frozen_bytes }
+        let (shared_texts_bytes, unshared_texts_bytes) = self.rows.shared_text_bytes();
+        TableMemory {
+            blocks_bytes,
+            heaps_bytes,
+            indexes_bytes,
+            frozen_bytes,
+            shared_texts_bytes,
+            unshared_texts_bytes,
+        }
+    }
+
+    /// The texts that frozen chunks of a column share, of all partitions.
+    pub fn shared_texts(&self, column: ColumnId) -> SharedTexts {
+        self.rows.layout.texts_of(column).map_or_else(SharedTexts::default, |texts| texts.shared())
     }
 
     /// A handle to the fixed-width column `name`.

@@ -35,6 +35,7 @@ fn lent_column_is_written_as_the_same_bytes() {
                 |(name, _): &(SectionName, _)| matches!(name, SectionName::Offsets | SectionName::Values);
             let (texts, others): (Vec<_>, Vec<_>) = sections(&own).into_iter().partition(of_texts);
             assert_eq!(sections(&lent), others);
+            assert_eq!((lent.lent_texts(), own.lent_texts()), (own.own_texts(), None));
             assert_eq!(own.own_texts(), Some(texts.iter().map(|(_, section)| section.len()).sum()));
             lent_ones += 1;
         }

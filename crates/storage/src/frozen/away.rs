@@ -17,6 +17,8 @@
 //!   and no change is made of a row whose values are made up.
 //! - W-5 The first chunk of [`Evicted`] is needed for sure, the others are not: only the first one's errors are told, and
 //!   only for it memory is taken beyond the limit.
+//! - W-6 Texts that a column shared when it left are let go of, and shared again when it is back. A reader who reads it for
+//!   itself alone has its own.
 //!
 //! Paper: DeBrabant and others, *Anti-Caching*, VLDB 2013, §3.2: there a transaction that meets evicted tuples is rolled
 //! back, and waits for them beside the others.
@@ -26,11 +28,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use albireo_base::{ColumnId, SqlError, SqlState};
-use albireo_encoding::{Column, Form, Section, Summary};
+use albireo_encoding::{Column, Form, Summary};
 
 use super::{FrozenChunk, prepass};
+use crate::layout::Layout;
 use crate::pool::{BlockPool, NewPart, OutOfMemory, Part};
 use crate::registry::ColumnSet;
+use crate::texts::{ColumnTexts, Sharing};
 
 /// Why a column cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,6 +88,8 @@ pub(crate) struct Away {
     shelf: Arc<dyn Shelf>,
     /// Of each column, with the length of each section in its place.
     heads: Box<[Column<u64>]>,
+    /// Of each column that shared its texts when it left, with whom it does again when it is back.
+    texts: Box<[Option<Arc<ColumnTexts>>]>,
     /// For what is fetched to stay.
     pool: BlockPool,
     /// For what one reader reads.
@@ -311,7 +317,11 @@ impl FrozenChunk {
                 (Err(FetchError::Memory(_)), Limit::Passed) => away.read(column, &away.buffer)?,
                 (read, _) => read?,
             };
-            let bytes = bytes_of(&read);
+            let read = match &away.texts[number] {
+                Some(texts) => texts.share(read, Sharing::Always, 0, &away.pool),
+                None => read,
+            };
+            let bytes = part_bytes(&read);
             // Who was first counts.
             if place.set(read).is_ok() {
                 self.residence.fetched_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -368,6 +378,7 @@ impl FrozenChunk {
         kept: ColumnSet,
         shelf: Arc<dyn Shelf>,
         (pool, buffer): (&BlockPool, &BlockPool),
+        layout: &Layout,
     ) -> Result<Arc<Self>, OutOfMemory> {
         let head = |column: ColumnId| {
             let mut header = Vec::new();
@@ -375,7 +386,9 @@ impl FrozenChunk {
             Column::of_header(&header).expect("it was written just now")
         };
         let heads = self.columns().map(head).collect();
-        let away = Away { shelf, heads, pool: pool.clone(), buffer: buffer.clone() };
+        let texts = |column| layout.texts_of(column).filter(|_| self.shares(column)).map(Arc::clone);
+        let texts = self.columns().map(texts).collect();
+        let away = Away { shelf, heads, texts, pool: pool.clone(), buffer: buffer.clone() };
         self.without(kept, Arc::new(away))
     }
 
@@ -397,14 +410,12 @@ impl FrozenChunk {
     }
 
     fn copy(&self, column: ColumnId, away: &Away) -> Result<Column<Part>, OutOfMemory> {
-        let mut sections = self.column(column).sections().map(|(_, section)| section.bytes());
-        let head = away.heads[column.index()].clone();
-        head.map_sections(|_, _| Part::new(&away.pool, sections.next().expect("the head is the column's")))
+        self.column(column).as_borrowed().map_sections(|_, bytes| Part::new(&away.pool, bytes))
     }
 
     fn placed(&self, here: Box<[OnceLock<Column<Part>>]>, away: Arc<Away>) -> Arc<Self> {
-        let parts: u64 = here.iter().filter_map(OnceLock::get).map(bytes_of).sum();
-        let heads = size_of_val(&*away.heads) as u64;
+        let parts: u64 = here.iter().filter_map(OnceLock::get).map(part_bytes).sum();
+        let heads = (size_of_val(&*away.heads) + size_of_val(&*away.texts)) as u64;
         Arc::new_cyclic(|of| Self {
             id: self.id,
             residence: Residence::new(here, Some(away), Weak::clone(of)),
@@ -439,12 +450,26 @@ impl FrozenChunk {
     /// Bytes that memory would hold less of if all columns left but those that are `kept`: what is known of them stays.
     pub(crate) fn evictable_bytes(&self, kept: ColumnSet) -> u64 {
         let others = self.columns().filter(|column| !kept.has(*column));
-        let bytes: u64 = others.filter_map(|column| self.residence.get(column)).map(bytes_of).sum();
-        let heads = self.columns().count() * size_of::<Column<u64>>();
+        let bytes = |column: &Column<Part>| part_bytes(column) + shared_bytes_of(column).0;
+        let bytes: u64 = others.filter_map(|column| self.residence.get(column)).map(bytes).sum();
+        let head = size_of::<Column<u64>>() + size_of::<Option<Arc<ColumnTexts>>>();
+        let heads = self.columns().count() * head;
         bytes.saturating_sub(if self.residence.away.is_some() { 0 } else { heads as u64 })
     }
 
-    /// Bytes that were fetched since it was evicted.
+    /// Whether a column is here and shares its texts with other chunks.
+    pub(crate) fn shares(&self, column: ColumnId) -> bool {
+        self.residence.get(column).is_some_and(|column| column.lender().is_some())
+    }
+
+    /// What texts that it shares with other chunks take: its references and its part of the texts, in bytes; and what they
+    /// would take if it had them for itself.
+    pub(crate) fn shared_bytes(&self) -> (u64, u64) {
+        let here = self.residence.here.iter().filter_map(OnceLock::get).map(shared_bytes_of);
+        here.fold((0, 0), |(shared, own), column| (shared + column.0, own + column.1))
+    }
+
+    /// Bytes that were fetched since it was evicted, shared texts apart.
     pub(crate) fn fetched_bytes(&self) -> u64 {
         self.residence.fetched_bytes.load(Ordering::Relaxed)
     }
@@ -472,7 +497,13 @@ impl FrozenChunk {
     }
 }
 
+/// What the texts of a column take if it shares them, and what they would take if it did not.
+fn shared_bytes_of(column: &Column<Part>) -> (u64, u64) {
+    let shared = column.lender().map_or(0, |list| list.memory_bytes());
+    (shared, column.lent_texts().unwrap_or(0) as u64)
+}
+
 /// Bytes of a column's sections.
-pub(super) fn bytes_of(column: &Column<Part>) -> u64 {
+pub(super) fn part_bytes(column: &Column<Part>) -> u64 {
     column.sections().map(|(_, part)| part.memory_bytes() as u64).sum()
 }

@@ -18,6 +18,11 @@ impl Rows {
         vec![(Entry::FROZEN.block, self.epoch); self.chunk_entries - VALIDITY_ENTRY - 1].into()
     }
 
+    /// The number of the chunk that is appended next.
+    pub(crate) fn next_chunk(&self) -> u32 {
+        (self.slots / CHUNK_ROWS as u64) as u32
+    }
+
     /// Appends a chunk, the rows of which live that `live` says.
     ///
     /// # Panics

@@ -22,6 +22,12 @@ impl Rows {
         (number as usize) < self.dir.frozen.end()
     }
 
+    /// What texts take that frozen chunks share, in bytes, and what they would take if each chunk had its own.
+    pub(crate) fn shared_text_bytes(&self) -> (u64, u64) {
+        let chunks = self.frozen_chunks(0..u32::MAX).map(|(_, chunk)| chunk.shared_bytes());
+        chunks.fold((0, 0), |(shared, own), chunk| (shared + chunk.0, own + chunk.1))
+    }
+
     /// Puts a chunk in the place of one that has the same rows; `false` if that is there no more, or somebody wants it.
     /// The caller is between two transactions.
     pub(crate) fn evict(

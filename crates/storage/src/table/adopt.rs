@@ -17,6 +17,7 @@ use crate::frozen::{FrozenChunk, kind_of};
 use crate::layout::{ColumnLocation, Layout, MAX_TEXT_BYTES, Physical};
 use crate::pool::Part;
 use crate::rows::Rows;
+use crate::texts::{self, Sharing};
 
 /// A frozen chunk of a table, from outside.
 #[derive(Clone, Debug)]
@@ -40,8 +41,15 @@ pub(super) fn adopt<S: Section>(
     check(spec, &layout, &parts)?;
     let ChunkParts { columns, live, text_bytes } = parts;
     let pool = rows.pool().clone();
-    let in_pool = |column: Column<S>| column.map_sections(|_, section| Part::new(&pool, section.bytes()));
-    let columns = columns.into_iter().map(in_pool).collect::<Result<Vec<_>, _>>()?;
+    let place = texts::place_of(placement.map_or(0, |placement| placement.partition), rows.next_chunk());
+    let in_pool = |(column, at): (Column<S>, &ColumnLocation)| {
+        let column = match layout.texts_of(at.column) {
+            Some(texts) => texts.share(column, Sharing::WhereItPays, place, &pool),
+            None => column,
+        };
+        column.map_sections(|_, section| Part::new(&pool, section.bytes()))
+    };
+    let columns = columns.into_iter().zip(&layout.columns).map(in_pool).collect::<Result<Vec<_>, _>>()?;
     let count = live.iter().map(|word| word.count_ones() as usize).sum();
     let chunk = Arc::new(FrozenChunk::new(columns, rows.made_from_nothing(), text_bytes, count));
     if let Some(placement) = placement {

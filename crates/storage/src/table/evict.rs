@@ -13,6 +13,7 @@ use super::{Table, TableError};
 use crate::frozen::FrozenChunk;
 use crate::frozen::away::Shelf;
 use crate::frozen::prepass::with_prepass;
+use crate::layout::Layout;
 use crate::pool::{BlockPool, OutOfMemory};
 use crate::registry::ColumnSet;
 use crate::rows::Replaced;
@@ -23,6 +24,7 @@ pub struct ColdChunk {
     chunk: Arc<FrozenChunk>,
     kept: ColumnSet,
     pool: BlockPool,
+    layout: Arc<Layout>,
     bytes: u64,
 }
 
@@ -40,7 +42,7 @@ impl ColdChunk {
         self.chunk.read_at()
     }
 
-    /// Bytes that memory holds less of when it has left.
+    /// Bytes that memory holds less of when it has left, and whoever shares texts with it.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -48,7 +50,8 @@ impl ColdChunk {
     /// The bytes of each column, as a [`Shelf`] is to give them.
     pub fn columns(&self) -> impl Iterator<Item = (ColumnId, Vec<u8>)> {
         self.chunk.columns().map(|column| {
-            let sections = self.chunk.column(column).sections();
+            let column_bytes = self.chunk.column(column).unshared();
+            let sections = column_bytes.sections();
             (column, sections.flat_map(|(_, section)| section.bytes()).copied().collect())
         })
     }
@@ -68,7 +71,7 @@ impl ColdChunk {
     /// # Errors
     /// There is no memory for what stays.
     pub fn on(&self, shelf: Arc<dyn Shelf>, buffer: &BlockPool) -> Result<EvictedChunk, OutOfMemory> {
-        Ok(self.replaced_by(self.chunk.evicted(self.kept, shelf, (&self.pool, buffer))?))
+        Ok(self.replaced_by(self.chunk.evicted(self.kept, shelf, (&self.pool, buffer), &self.layout)?))
     }
 
     fn replaced_by(&self, now: Arc<FrozenChunk>) -> EvictedChunk {
@@ -87,6 +90,7 @@ impl Table {
             chunk: Arc::clone(chunk),
             kept,
             pool: self.rows.pool().clone(),
+            layout: Arc::clone(&self.rows.layout),
             bytes: chunk.evictable_bytes(kept),
         };
         let in_memory = frozen.filter(|(_, chunk)| !chunk.is_wanted()).map(chunk);

@@ -8,22 +8,27 @@ use arrow_schema::DataType;
 
 use super::ChunkView;
 use super::arrays::{array_of, gather, scalars};
-use crate::frozen::{ChunkEncoder, EncodedChunk, FrozenChunk, Presence, Values};
+use crate::frozen::{ChunkEncoder, Destination, EncodedChunk, FrozenChunk, Presence, Values};
 use crate::layout::{ColumnLocation, Physical, VALIDITY_ENTRY};
 use crate::pool::{BlockPool, OutOfMemory, Part};
+use crate::texts;
 
+/// Encodes a chunk, which `shares` texts with others of its table where that pays.
 pub(super) fn encode(
     chunk: &ChunkView<'_>,
     encoder: &mut ChunkEncoder,
     pool: &BlockPool,
+    shares: bool,
 ) -> Result<EncodedChunk, OutOfMemory> {
     assert!(chunk.is_encodable(), "a chunk is encoded once, when it is whole");
     let layout = &chunk.view.parts.layout;
     let live = chunk.bits(VALIDITY_ENTRY);
+    let place = texts::place_of(chunk.partition().0, chunk.number());
     let mut columns = Vec::with_capacity(layout.columns.len());
     for at in &layout.columns {
         let at = chunk.location(at.column);
-        columns.push(column(chunk, &at, &live, encoder, pool)?);
+        let texts = layout.texts_of(at.column).filter(|_| shares).map(|texts| (texts, place));
+        columns.push(column(chunk, &at, &live, encoder, Destination { pool, texts })?);
     }
     let entries = &chunk.part.dir.entries[chunk.chunk * layout.entries()..][..layout.entries()];
     let made_from = entries[VALIDITY_ENTRY + 1..].iter().map(|entry| (entry.block, entry.tag)).collect();
@@ -37,7 +42,7 @@ fn column(
     at: &ColumnLocation,
     live: &[u64],
     encoder: &mut ChunkEncoder,
-    pool: &BlockPool,
+    to: Destination<'_>,
 ) -> Result<Column<Part>, OutOfMemory> {
     let rows = chunk.slots();
     let nulls: Option<Vec<u64>> = at.nullable().then(|| {
@@ -46,14 +51,14 @@ fn column(
     });
     let presence = Presence { live, nulls: nulls.as_deref(), rows };
     match at.physical {
-        Physical::Bool => encoder.column(at.physical, Values::Bools(&gather(chunk, at)), presence, pool),
-        Physical::I16 => encoder.column(at.physical, Values::I16(&scalars(chunk, at)), presence, pool),
-        Physical::I32 => encoder.column(at.physical, Values::I32(&scalars(chunk, at)), presence, pool),
-        Physical::I64 => encoder.column(at.physical, Values::I64(&scalars(chunk, at)), presence, pool),
-        Physical::F32 => encoder.column(at.physical, Values::F32(&scalars(chunk, at)), presence, pool),
-        Physical::F64 => encoder.column(at.physical, Values::F64(&scalars(chunk, at)), presence, pool),
+        Physical::Bool => encoder.column(at.physical, Values::Bools(&gather(chunk, at)), presence, to),
+        Physical::I16 => encoder.column(at.physical, Values::I16(&scalars(chunk, at)), presence, to),
+        Physical::I32 => encoder.column(at.physical, Values::I32(&scalars(chunk, at)), presence, to),
+        Physical::I64 => encoder.column(at.physical, Values::I64(&scalars(chunk, at)), presence, to),
+        Physical::F32 => encoder.column(at.physical, Values::F32(&scalars(chunk, at)), presence, to),
+        Physical::F64 => encoder.column(at.physical, Values::F64(&scalars(chunk, at)), presence, to),
         Physical::I128 | Physical::Uuid => {
-            encoder.column(at.physical, Values::Wide(&gather(chunk, at)), presence, pool)
+            encoder.column(at.physical, Values::Wide(&gather(chunk, at)), presence, to)
         }
         Physical::Inline(_) | Physical::View => {
             let texts = array_of(chunk, at, DataType::BinaryView);
@@ -64,7 +69,7 @@ fn column(
                 is(live) && !nulls.as_deref().is_some_and(is)
             };
             let mut all = (0..rows).map(|row| if has_text(row) { texts.value(row) } else { &[] });
-            encoder.column(at.physical, Values::Texts(&mut all), presence, pool)
+            encoder.column(at.physical, Values::Texts(&mut all), presence, to)
         }
     }
 }

@@ -506,12 +506,13 @@ impl<'a> ChunkView<'a> {
     /// The snapshot does not cover all columns, or it is not [encodable](ChunkView::is_encodable).
     pub fn encode(&self, encoder: &mut ChunkEncoder) -> Result<EncodedChunk, OutOfMemory> {
         let pool = self.view.snapshot.registry.pool();
-        let encoded = encode::encode(self, encoder, pool)?;
+        let encoded = encode::encode(self, encoder, pool, true)?;
         encoded.chunk.note_read(pool.time());
         Ok(encoded)
     }
 
-    /// As [`ChunkView::encode`], in other memory than the table's: for a chunk that is to be evicted at once.
+    /// As [`ChunkView::encode`], in other memory than the table's: for a chunk that is to be evicted at once. It shares no
+    /// texts.
     ///
     /// # Errors
     /// There is no memory.
@@ -520,14 +521,18 @@ impl<'a> ChunkView<'a> {
         encoder: &mut ChunkEncoder,
         pool: &BlockPool,
     ) -> Result<EncodedChunk, OutOfMemory> {
-        encode::encode(self, encoder, pool)
+        encode::encode(self, encoder, pool, false)
     }
 
     /// How each column is encoded, in words; `None` of a chunk that has blocks.
     pub fn forms(&self) -> Option<Vec<String>> {
         let frozen = self.frozen()?;
         let columns = self.view.parts.layout.columns.iter();
-        Some(columns.map(|at| frozen.form(at.column).to_string()).collect())
+        let form = |at: &ColumnLocation| match frozen.shares(at.column) {
+            true => format!("{}, texts shared", frozen.form(at.column)),
+            false => frozen.form(at.column).to_string(),
+        };
+        Some(columns.map(form).collect())
     }
 
     /// Bytes of its columns as they are now, its validity bitmap included.
