@@ -14,6 +14,11 @@ impl World {
     /// Commits, and freezes chunks in the form that is chosen, but one of so many, unless that is 1; the snapshot that they
     /// were made from stays if `keeps` says so. The best form of so few rows would mostly be runs.
     pub fn freeze(&mut self, keeps: bool, but: u32, choose: Choose) {
+        self.freeze_sharing(keeps, but, ChunkEncoder::new(choose));
+    }
+
+    /// [`World::freeze`], by an encoder that also says which texts are shared.
+    pub fn freeze_sharing(&mut self, keeps: bool, but: u32, mut encoder: ChunkEncoder) {
         self.commit();
         if self.is_worked_on() || self.table.slots() >> CHUNK_SHIFT >= MOST_CHUNKS || self.current.is_empty()
         {
@@ -23,7 +28,6 @@ impl World {
         self.take_snapshot();
         let seen = self.snapshots.last().expect("it was taken just now");
         let view = seen.snapshot.table(TableId(3)).expect("the table is in the snapshot");
-        let mut encoder = ChunkEncoder::new(choose);
         let chunks =
             (0..view.chunk_count()).map(|number| view.chunk(number)).filter(|chunk| !chunk.is_frozen());
         let chunks = chunks.filter(|chunk| but == 1 || chunk.number() % but != 1);

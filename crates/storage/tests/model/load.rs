@@ -55,6 +55,7 @@ fn frozen(view: &TableView, columns: usize) -> Vec<(usize, ChunkParts<Vec<u8>>)>
     let copy = |column: &Column<Part>| {
         let mut header = Vec::new();
         column.header(&mut header);
+        let column = column.unshared();
         let section = |name, _| column.section(name).map(|section| section.to_vec()).ok_or(());
         Column::from_parts(&header, column.kind(), column.rows(), section).expect("a column")
     };

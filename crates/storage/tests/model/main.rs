@@ -16,5 +16,6 @@ mod random;
 mod reads;
 mod rewrites;
 mod shape;
+mod sharing;
 mod tuples;
 mod world;

@@ -2,7 +2,9 @@
 
 use albireo_base::{ColumnId, SqlType, Tid, Value};
 use albireo_encoding::Choose;
-use albireo_storage::{Col, Fixed, MAX_TEXT_BYTES, NewRow, RowUpdate, TableError, TextCol};
+use albireo_storage::{
+    ChunkEncoder, Col, Fixed, MAX_TEXT_BYTES, NewRow, RowUpdate, Sharing, TableError, TextCol,
+};
 use albireo_testing::random_tests;
 use proptest::prelude::*;
 
@@ -58,7 +60,7 @@ enum Op {
     RewriteOn(u16),
     EndRewrite(u16),
     /// Chunks are frozen, but one of so many; the snapshot stays.
-    Freeze(bool, u32, Choose),
+    Freeze(bool, u32, Choose, Sharing),
     /// Chunks begin to cool, or are hot again.
     Cool(u16),
     EndCooling(u16),
@@ -89,6 +91,15 @@ impl Op {
                 | Self::Delete(..)
         )
     }
+}
+
+/// Forms that chunks are frozen in: the best one, packed texts, or texts shared with other chunks.
+fn forms() -> impl Strategy<Value = (Choose, Sharing)> {
+    prop_oneof![
+        Just((Choose::Best, Sharing::WhereItPays)),
+        Just((Choose::Packed, Sharing::WhereItPays)),
+        Just((Choose::Dictionary, Sharing::Always)),
+    ]
 }
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
@@ -135,8 +146,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         4 => row().prop_map(Op::BeginRewrite),
         2 => row().prop_map(Op::RewriteOn),
         4 => row().prop_map(Op::EndRewrite),
-        4 => (any::<bool>(), 1u32..4, prop_oneof![Just(Choose::Best), Just(Choose::Packed)])
-            .prop_map(|(keeps, but, choose)| Op::Freeze(keeps, but, choose)),
+        4 => (any::<bool>(), 1u32..4, forms())
+            .prop_map(|(keeps, but, (choose, sharing))| Op::Freeze(keeps, but, choose, sharing)),
         4 => row().prop_map(Op::Cool),
         2 => row().prop_map(Op::EndCooling),
         4 => (row(), prop_oneof![Just(1_usize), Just(3), Just(1000)]).prop_map(|(p, n)| Op::MoveOut(p, n)),
@@ -252,7 +263,9 @@ impl World {
             Op::BeginRewrite(pick) => self.begin_rewrite(pick),
             Op::RewriteOn(pick) => self.rewrite_on(pick, false),
             Op::EndRewrite(pick) => self.rewrite_on(pick, true),
-            Op::Freeze(keeps, but, choose) => self.freeze(keeps, but, choose),
+            Op::Freeze(keeps, but, choose, sharing) => {
+                self.freeze_sharing(keeps, but, ChunkEncoder::new(choose).with_sharing(sharing));
+            }
             Op::Cool(pick) => self.cool(pick),
             Op::EndCooling(pick) => self.end_cooling(pick),
             Op::MoveOut(pick, most) => self.move_out(pick, most),
