@@ -638,6 +638,8 @@ impl Partitions {
                         sum.heaps_bytes += memory.heaps_bytes;
                         sum.indexes_bytes += memory.indexes_bytes;
                         sum.frozen_bytes += memory.frozen_bytes;
+                        sum.shared_texts_bytes += memory.shared_texts_bytes;
+                        sum.unshared_texts_bytes += memory.unshared_texts_bytes;
                     }
                     None => usage.tables.push((id, table.spec().name.clone(), memory)),
                 }

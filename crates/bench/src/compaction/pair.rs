@@ -121,12 +121,13 @@ fn freeze_all(db: &Database) -> Result<Vec<Size>, SqlError> {
     GROWING.iter().map(|table| frozen_size(db, table, table)).collect()
 }
 
-/// Freezes a table; what its rows took and take.
+/// Freezes a table; what its rows took and take, and what they would take if no text were shared.
 pub(super) fn frozen_size(db: &Database, table: &str, name: &str) -> Result<Size, SqlError> {
     let (rows, hot_bytes) = (row_count(db, table)?, rows_bytes(db, table)?);
     freeze(db, table)?;
     let frozen_bytes = rows_bytes(db, table)?;
-    if rows > 0 && db.with_table(table, |_, table| Ok(table.memory().frozen_bytes))? == 0 {
+    let memory = db.with_table(table, |_, table| Ok(table.memory()))?;
+    if rows > 0 && memory.frozen_bytes == 0 {
         return Err(wrong(format!("nothing of {table} was frozen")));
     }
     if row_count(db, table)? != rows {
@@ -134,5 +135,6 @@ pub(super) fn frozen_size(db: &Database, table: &str, name: &str) -> Result<Size
             "{table} does not have the rows any more that it had before it was frozen"
         )));
     }
-    Ok(Size { name: name.to_owned(), rows, hot_bytes, frozen_bytes })
+    let unshared_bytes = frozen_bytes - memory.shared_texts_bytes + memory.unshared_texts_bytes;
+    Ok(Size { name: name.to_owned(), rows, hot_bytes, frozen_bytes, unshared_bytes })
 }

@@ -165,6 +165,8 @@ pub struct Size {
     pub hot_bytes: u64,
     /// Frozen.
     pub frozen_bytes: u64,
+    /// Frozen, if no chunk shared texts with another.
+    pub unshared_bytes: u64,
 }
 
 impl Size {
@@ -640,16 +642,16 @@ fn sizes(text: &mut String, title: &str, all: &[Size]) {
     }
     let _ = writeln!(
         text,
-        "\n{title}\n{:<26} {:>12} {:>14} {:>14} {:>10} {:>8} {:>8}",
-        "", "rows", "hot bytes", "frozen bytes", "a row", "frozen", "times"
+        "\n{title}\n{:<26} {:>12} {:>14} {:>14} {:>14} {:>10} {:>8} {:>8}",
+        "", "rows", "hot bytes", "frozen bytes", "texts unshared", "a row", "frozen", "times"
     );
     for size in all {
-        let Size { name, rows, hot_bytes, frozen_bytes } = size;
+        let Size { name, rows, hot_bytes, frozen_bytes, unshared_bytes } = size;
         let of_row = |bytes: u64| bytes as f64 / *rows as f64;
         let (hot_row, frozen_row, times) = (of_row(*hot_bytes), of_row(*frozen_bytes), size.times());
         let _ = writeln!(
             text,
-            "{name:<26} {rows:>12} {hot_bytes:>14} {frozen_bytes:>14} {hot_row:>10.2} {frozen_row:>8.2} {times:>7.2}x"
+            "{name:<26} {rows:>12} {hot_bytes:>14} {frozen_bytes:>14} {unshared_bytes:>14} {hot_row:>10.2} {frozen_row:>8.2} {times:>7.2}x"
         );
     }
 }
