@@ -50,8 +50,8 @@ impl ColdChunk {
     /// The bytes of each column, as a [`Shelf`] is to give them.
     pub fn columns(&self) -> impl Iterator<Item = (ColumnId, Vec<u8>)> {
         self.chunk.columns().map(|column| {
-            let column_bytes = self.chunk.column(column).unshared();
-            let sections = column_bytes.sections();
+            let own = self.chunk.column(column).unshared();
+            let sections = own.sections();
             (column, sections.flat_map(|(_, section)| section.bytes()).copied().collect())
         })
     }
