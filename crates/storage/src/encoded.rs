@@ -85,7 +85,7 @@ impl<'a> EncodedView<'a> {
         let column = self.column();
         column.shared()?;
         if let Some(dictionary) = column.lender().and_then(|_| column.dictionary()) {
-            let mut copies = Copies::of(&dictionary);
+            let mut copies = Copies::of(&dictionary, dictionary.entries());
             let views = (0..dictionary.entries()).map(|code| copies.view(code)).collect();
             return Some(self.views(views, copies.bytes.into(), None));
         }
@@ -144,8 +144,9 @@ impl<'a> EncodedView<'a> {
     fn strings(&self, rows: &Selection<'_>, nulls: Option<NullBuffer>) -> ArrayRef {
         let column = self.column();
         if let Some(dictionary) = column.lender().and_then(|_| column.dictionary()) {
-            let (mut copies, mut codes) = (Copies::of(&dictionary), Vec::new());
+            let mut codes = Vec::new();
             column.places_into(rows, &mut codes);
+            let mut copies = Copies::of(&dictionary, codes.len());
             let views = codes.into_iter().map(|code: u16| copies.view(code.into())).collect();
             return self.views(views, copies.bytes.into(), nulls);
         }
@@ -194,8 +195,12 @@ struct Copies<'a, S> {
 }
 
 impl<'a, S: Section> Copies<'a, S> {
-    fn of(dictionary: &'a DictionaryView<'a, S>) -> Self {
-        Self { dictionary, views: vec![0; dictionary.entries()], bytes: Vec::new() }
+    /// No copies yet; so many rows will be asked for.
+    fn of(dictionary: &'a DictionaryView<'a, S>, rows: usize) -> Self {
+        let entries = dictionary.entries();
+        let all = || (0..entries).map(|code| text_of(dictionary.entry(code)).len()).sum();
+        let bytes = Vec::with_capacity(if rows >= entries { all() } else { 0 });
+        Self { dictionary, views: vec![0; entries], bytes }
     }
 
     /// The view of a text among the copies.

@@ -17,15 +17,17 @@
 //!   whoever holds their chunk: tables, snapshots, arrays.
 //! - T-3 All bytes are in the account of the table's pool. A list pays for its references, and for its part of the texts of
 //!   the column: as much as its references are of all. So what chunks say that they take is what there is.
-//! - T-4 The lock is held for [`BATCH`] texts at most, and by nobody who waits for memory.
+//! - T-4 The lock is held for [`BATCH`] texts at most. Nobody waits for memory to share: without it, a chunk has its own texts.
 //!
 //! (`texts/tests.rs`, `tests/model/sharing.rs`)
 //!
-//! **When it pays.** A reference takes 16 bytes, a text that is shared [`OVERHEAD`] more than one that is not. So a chunk
-//! shares if its references, the texts that nobody shares yet, and a fourth of those that another chunk has for itself take
-//! no more than its own texts would: then the next chunks save more. To see what another chunk has for itself, a
-//! column notes hashes of texts of chunks that do not share; with which chunk each came, so that a chunk that is frozen
-//! again does not find itself. What comes back from eviction shares if it did before.
+//! **When it pays.** A reference takes 16 bytes, a text that is shared [`OVERHEAD`] more than one that is not. A chunk shares
+//! if a fourth of its texts are in other chunks, and its references and the texts that nobody shares yet take no more than
+//! its own texts would. Of the latter a fourth counts if another chunk has them for itself, and three fourths else: what is
+//! stored now is what the next chunks save. If never more than that fourth comes again, sharing takes a fifth more at most
+//! than not to share. To see what another chunk has for itself, a column notes hashes of texts of chunks that do not share;
+//! with the chunk that each is of, so that a chunk that is frozen again does not find itself. What comes back from eviction
+//! shares if it did before.
 //!
 //! Paper: Funke, Kemper and Neumann, PVLDB 5(11), 2012, §4.2: one dictionary for the relation, of which values are dropped
 //! that no row has any more. Its codes are not in order, and rows have long ones; here chunks have short ones in order.
@@ -127,10 +129,12 @@ fn batches(count: usize) -> impl Iterator<Item = Range<usize>> {
 /// What it takes for a chunk to share its texts.
 #[derive(Default)]
 struct Price {
-    /// References, and texts that are not there yet, of those that another chunk has for itself a fourth.
+    /// References, and parts of the texts that are not there yet.
     bytes: u64,
     /// All texts that are not there yet.
     new_bytes: u64,
+    /// Texts that are in other chunks.
+    recurring: usize,
 }
 
 impl ColumnTexts {
@@ -159,7 +163,8 @@ impl ColumnTexts {
             return column;
         }
         let price = self.price(&dictionary, place);
-        if sharing == Sharing::WhereItPays && price.bytes > own as u64 {
+        let pays = price.bytes <= own as u64 && price.recurring * 4 >= dictionary.entries();
+        if sharing == Sharing::WhereItPays && !pays {
             self.note(&dictionary, place, pool);
             return column;
         }
@@ -171,14 +176,16 @@ impl ColumnTexts {
     }
 
     fn price<S: Section>(&self, dictionary: &DictionaryView<'_, S>, place: u16) -> Price {
-        let mut price = Price { bytes: list_bytes(dictionary.entries()), new_bytes: 0 };
+        let mut price = Price { bytes: list_bytes(dictionary.entries()), ..Price::default() };
         for batch in batches(dictionary.entries()) {
             let state = self.state.lock();
             for text in batch.map(|code| entry(dictionary, code)) {
-                if !state.texts.contains(text) {
+                let (is_there, elsewhere) =
+                    (state.texts.contains(text), state.noted.is_elsewhere(text, place));
+                price.recurring += usize::from(is_there || elsewhere);
+                if !is_there {
                     price.new_bytes += cost(text);
-                    let elsewhere = state.noted.is_elsewhere(text, place);
-                    price.bytes += if elsewhere { cost(text) / 4 } else { cost(text) };
+                    price.bytes += if elsewhere { cost(text) / 4 } else { cost(text) / 4 * 3 };
                 }
             }
         }

@@ -38,6 +38,7 @@ mod routines;
 mod row_locks;
 mod row_locks_random;
 mod sessions;
+mod shared_texts;
 mod statements;
 mod support;
 mod trials;

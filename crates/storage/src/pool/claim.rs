@@ -2,6 +2,8 @@
 //!
 //! Responsible for: the account of such bytes, within the pool's limit. Not responsible for: allocating them.
 
+use parking_lot::MutexGuard;
+
 use super::{BlockPool, Need, OutOfMemory, State};
 
 impl BlockPool {
@@ -9,15 +11,21 @@ impl BlockPool {
     pub(super) fn take_small(&self, bytes: u64) -> Result<(), OutOfMemory> {
         let is_tight = self.with_relief(|| {
             let mut state = self.inner.state.lock();
-            self.admit(&state, bytes, Need::Ordinary)?;
-            state.small_bytes += bytes;
-            while state.held_bytes() > self.inner.limit_bytes && State::cool_slab(&mut state) {}
+            self.admit_small(&mut state, bytes)?;
             Ok(self.is_tight(&state))
         })?;
         self.count_in_use(bytes);
         if is_tight {
             self.relieve(false);
         }
+        Ok(())
+    }
+
+    fn admit_small(&self, state: &mut MutexGuard<'_, State>, bytes: u64) -> Result<(), OutOfMemory> {
+        self.admit(state, bytes, Need::Ordinary)?;
+        state.small_bytes += bytes;
+        // Slabs that are warm make room (I-4 of the pool).
+        while state.held_bytes() > self.inner.limit_bytes && State::cool_slab(state) {}
         Ok(())
     }
 
@@ -43,13 +51,15 @@ impl Claim {
         Self { pool: pool.clone(), bytes: 0 }
     }
 
-    /// An account of so many bytes. Before the pool refuses, it asks for relief: whoever calls holds no lock that it takes to
-    /// free memory.
+    /// An account of so many bytes, for something that can be done without: nobody is asked for relief.
     ///
     /// # Errors
     /// The pool's limit is reached.
     pub(crate) fn new(pool: &BlockPool, bytes: u64) -> Result<Self, OutOfMemory> {
-        pool.take_small(bytes)?;
+        let mut state = pool.inner.state.lock();
+        pool.admit_small(&mut state, bytes)?;
+        drop(state);
+        pool.count_in_use(bytes);
         Ok(Self { pool: pool.clone(), bytes })
     }
 
