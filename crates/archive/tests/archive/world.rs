@@ -188,7 +188,10 @@ impl World {
     pub fn forms(&mut self) -> Vec<Option<Vec<String>>> {
         let snapshot = self.snapshot();
         let view = snapshot.table(TableId(3)).expect("the table is in the snapshot");
-        (0..view.chunk_count()).map(|index| view.chunk(index).forms()).collect()
+        // With whom a chunk shares its texts is not in files.
+        let own = |form: String| form.replace(", texts shared", "");
+        let forms = |index| Some(view.chunk(index).forms()?.into_iter().map(own).collect());
+        (0..view.chunk_count()).map(forms).collect()
     }
 
     /// Loads the file of a frozen chunk and reads all of its rows, or is refused.
