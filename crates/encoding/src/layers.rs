@@ -13,7 +13,7 @@
 //! - L-4 No integer of a store is outside the limits of its kind.
 //! - L-5 Each code of a packed text is below the number of symbols. Nothing is packed where there are runs or codes.
 //!
-//! - L-6 Only the texts of a dictionary are lent, as many as it has entries (`lent`).
+//! - L-6 Only the texts of a dictionary are lent, as many as it has entries (`lending`).
 
 use std::ops::Range;
 

@@ -43,6 +43,7 @@ mod error;
 mod groups;
 mod header;
 mod layers;
+mod lending;
 mod lent;
 mod numbers;
 mod offsets;
