@@ -249,8 +249,9 @@ fn check(config: &OlapConfig) -> Result<(), SqlError> {
 fn start_runtime(config: &OlapConfig) -> Result<tokio::runtime::Runtime, SqlError> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder
-        // One more, so that cancellation and timers go on while all others compute.
-        .worker_threads(config.threads + 1)
+        // As many again for scans that wait for files. One more, so that cancellation and timers go on while all others
+        // compute.
+        .worker_threads(config.threads * 2 + 1)
         .thread_name("albireo-olap")
         .thread_stack_size(THREAD_STACK_BYTES)
         .enable_time();

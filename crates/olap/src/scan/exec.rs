@@ -146,6 +146,11 @@ pub(crate) struct ScanExec {
 impl ScanExec {
     pub(crate) fn try_new(spec: ScanSpec, partitions: usize) -> Result<Self> {
         let schema = spec.schema()?;
+        let partitions = match partitions {
+            // While one waits for what is read, another one computes.
+            2.. if is_mostly_away(&spec) => partitions * 2,
+            _ => partitions,
+        };
         let partitions = partitions.min(spec.data.chunk_count()).max(1);
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
@@ -419,6 +424,12 @@ impl ExecutionPlan for ScanExec {
         }
         Ok(answer.with_updated_node(Arc::new(self.fresh(dynamic))))
     }
+}
+
+/// Whether most chunks have to be read from files.
+fn is_mostly_away(spec: &ScanSpec) -> bool {
+    let chunks = spec.data.chunk_count();
+    (0..chunks).filter(|i| spec.data.chunk(*i).is_away()).count() * 2 > chunks
 }
 
 /// Bytes a value takes in a batch, roughly for strings.
