@@ -85,6 +85,15 @@ pub trait RelationData: Send + Sync + Debug {
     }
     /// Chunk `i`, `i < chunk_count()`.
     fn chunk(&self, i: usize) -> Box<dyn ChunkData + '_>;
+    /// Whether most chunks have a column encoded. Looks at each chunk.
+    fn is_encoded(&self, column: ColumnId) -> bool {
+        (0..self.chunk_count()).filter(|i| self.chunk(*i).encoded(column).is_some()).count() * 2
+            > self.chunk_count()
+    }
+    /// Whether most chunks have to be fetched. Looks at each chunk.
+    fn is_away(&self) -> bool {
+        (0..self.chunk_count()).filter(|i| self.chunk(*i).is_away()).count() * 2 > self.chunk_count()
+    }
 }
 
 /// One chunk: at most 16 Ki slots, some of which may be dead.

@@ -69,6 +69,28 @@ fn queries_fetch_for_themselves() {
 }
 
 #[test]
+fn twice_as_many_threads_scan_what_is_away() {
+    if !rows_stay() {
+        return;
+    }
+    for (query_threads, hot, away) in [(1, 1, 1), (2, 2, 4)] {
+        let db = database_on(&MemoryDisk::default(), Config { query_threads, ..small() });
+        run(&db, "CREATE TABLE t (id INTEGER PRIMARY KEY, n REAL NOT NULL, v TEXT NOT NULL)");
+        run(&db, "INSERT INTO t SELECT g, g % 700, 'text ' || g % 9 FROM generate_series(1, 70000) q (g)");
+        let assert_scanned_by = |threads: usize| {
+            for query in ["SELECT n, count(*) FROM t GROUP BY n", "SELECT v, count(*) FROM t GROUP BY v"] {
+                let plan = format!("{:?}", db.execute(&format!("EXPLAIN {query}")).unwrap());
+                let found = plan.contains(&format!("input_partitions={threads}"));
+                assert_eq!(found, query_threads > 1, "{query} by {threads}\n{plan}");
+            }
+        };
+        assert_scanned_by(hot);
+        evict(&db);
+        assert_scanned_by(away);
+    }
+}
+
+#[test]
 fn sums_of_whole_chunks_are_known_without_their_file() {
     let disk = MemoryDisk::default();
     let db = database_on(&disk, small());

@@ -146,11 +146,6 @@ pub(crate) struct ScanExec {
 impl ScanExec {
     pub(crate) fn try_new(spec: ScanSpec, partitions: usize) -> Result<Self> {
         let schema = spec.schema()?;
-        let partitions = match partitions {
-            // While one waits for what is read, another one computes.
-            2.. if is_mostly_away(&spec) => partitions * 2,
-            _ => partitions,
-        };
         let partitions = partitions.min(spec.data.chunk_count()).max(1);
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
@@ -251,10 +246,7 @@ impl ScanExec {
 
     /// Whether most chunks are encoded.
     pub(crate) fn is_encoded(&self) -> bool {
-        let data = &self.spec.data;
-        let Some(column) = self.spec.projection.first() else { return false };
-        let encoded = (0..data.chunk_count()).filter(|&i| data.chunk(i).encoded(*column).is_some()).count();
-        encoded * 2 > data.chunk_count()
+        self.spec.projection.first().is_some_and(|column| self.spec.data.is_encoded(*column))
     }
 
     fn delivers_no_nulls(&self) -> bool {
@@ -424,12 +416,6 @@ impl ExecutionPlan for ScanExec {
         }
         Ok(answer.with_updated_node(Arc::new(self.fresh(dynamic))))
     }
-}
-
-/// Whether most chunks have to be read from files.
-fn is_mostly_away(spec: &ScanSpec) -> bool {
-    let chunks = spec.data.chunk_count();
-    (0..chunks).filter(|i| spec.data.chunk(*i).is_away()).count() * 2 > chunks
 }
 
 /// Bytes a value takes in a batch, roughly for strings.
