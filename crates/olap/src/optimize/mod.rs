@@ -49,7 +49,7 @@ pub(crate) fn optimize(
     let plan = join_order::order_joins(plan, &estimator)?;
     // What is summed early is grouped twice.
     let plan = without_misleading_keys(eager::sum_early(plan, &estimator)?)?;
-    Optimizer::with_rules(interruptible(finishing())).optimize(plan, state, |_, _| {})
+    Optimizer::with_rules(interruptible(finishing(snapshot))).optimize(plan, state, |_, _| {})
 }
 
 /// Rules, and before each one a look whether planning is to go on.
@@ -101,13 +101,13 @@ fn simplifying() -> Rules {
 }
 
 /// DataFusion's rules for a plan whose joins are ordered.
-fn finishing() -> Rules {
+fn finishing(snapshot: &Arc<dyn Snapshot>) -> Rules {
     vec![
         Arc::new(rules::push_down_limit::PushDownLimit::new()),
         Arc::new(rules::push_down_filter::PushDownFilter::new()),
         Arc::new(rules::common_subexpr_eliminate::CommonSubexprEliminate::new()),
         Arc::new(rules::optimize_projections::OptimizeProjections::new()),
         // Of what is left: a count that nobody reads is not one of groups.
-        Arc::new(count_groups::CountGroups),
+        Arc::new(count_groups::CountGroups(Arc::clone(snapshot))),
     ]
 }
