@@ -90,10 +90,9 @@ pub fn give_way() {
     turn();
 }
 
-/// As [`give_way`], for one of several threads that work on the same: if others had the core for a tenth of a
-/// millisecond since the last time, it goes on on
-/// another core. The system should see to that, but was seen to have both threads of a query take turns on one of two
-/// cores for 15 milliseconds, and more, while the other core was idle. Leaving a core takes some 20 µs.
+/// As [`give_way`], for one of several threads that work on the same: a thread that has waited for its core for a tenth
+/// of a millisecond since the last time moves to another core. The system should see to that, but was seen to have both
+/// threads of a query take turns on one of two cores for 15 milliseconds and longer, while the other core was idle.
 pub fn give_way_and_spread() {
     let Some((now, given_ns)) = turn() else { return };
     // It may also have lost the core without giving it away.

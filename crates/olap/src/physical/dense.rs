@@ -3,7 +3,8 @@
 //! A row's group expressions, packed ([`super::pack`]), are a place in the array; the place holds the
 //! group's number. Groups are numbered in the order they are met, so accumulators stay small however
 //! wide the array. Does not spill: there are never more groups than places. Over a scan that adds up encoded chunks by
-//! itself ([`super::in_scan`]) it merges their sums with those of the rows of the others.
+//! itself ([`super::in_scan`]) it merges their sums with those of the rows of the others. Parts of an aggregation are merged
+//! by an array too.
 
 use std::fmt;
 use std::sync::Arc;
