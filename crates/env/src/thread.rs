@@ -26,6 +26,26 @@ where
     std::thread::Builder::new().name(name.to_owned()).spawn(f)
 }
 
+/// Starts a thread that nobody waits for. It begins when that is known to the system's library: glibc reads the control block
+/// of a thread once more after it was marked so, and a thread that ends at that moment has unmapped it with its stack.
+///
+/// # Errors
+/// As of [`spawn`].
+pub fn spawn_detached<F>(name: &str, f: F) -> io::Result<()>
+where
+    F: FnOnce() + Send + 'static,
+{
+    let (begin, may_begin) = std::sync::mpsc::sync_channel(1);
+    let thread = spawn(name, move || {
+        // Whoever says so does it at once.
+        let _ = may_begin.recv();
+        f();
+    })?;
+    drop(thread);
+    let _ = begin.send(());
+    Ok(())
+}
+
 /// Runs `f` with a scope whose threads have ended when this returns; start them with
 /// [`spawn_scoped`].
 pub fn scope<'env, F, T>(f: F) -> T
@@ -354,6 +374,19 @@ mod tests {
         assert!(!leaving.is_due(400 * ms, 0), "it has the core to itself");
         assert!(!leaving.is_due(401 * ms, ms), "it came here not long ago");
         assert!(leaving.is_due(460 * ms, ms) && leaving.is_due(461 * ms, ms), "the delay began anew");
+    }
+
+    #[test]
+    fn detached_threads_that_end_at_once_do_their_work() {
+        let (done, all_done) = std::sync::mpsc::channel();
+        for number in 0..100 {
+            let done = done.clone();
+            spawn_detached("short", move || done.send(number).unwrap()).unwrap();
+        }
+        drop(done);
+        let mut numbers: Vec<_> = all_done.iter().collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..100).collect::<Vec<_>>());
     }
 
     #[test]

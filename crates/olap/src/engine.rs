@@ -8,6 +8,7 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use albireo_base::budget::Budget;
 use albireo_base::{SqlError, SqlState};
@@ -21,6 +22,7 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::prelude::SessionConfig;
 use futures::future::Either;
+use parking_lot::Mutex;
 
 use crate::context::QueryContext;
 use crate::errors::{internal, to_sql_error};
@@ -80,6 +82,9 @@ impl fmt::Debug for OlapConfig {
             .finish_non_exhaustive()
     }
 }
+
+/// How long the last to leave waits for queries that nobody waits for to end. They look about each millisecond.
+const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// Stack of a worker: planning recurses along the statement's nesting.
 const THREAD_STACK_BYTES: usize = 16 << 20;
@@ -222,8 +227,22 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Never wait for queries here: the last handle may be dropped on one of the threads.
-        if let Some(runtime) = self.runtime.take() {
+        let Some(runtime) = self.runtime.take() else { return };
+        // Its threads are waited for: a thread that ends while it is let go of takes the process with it
+        // (`albireo_env::spawn_detached`). On a thread that others wait for, or one of its own, another one waits.
+        if tokio::runtime::Handle::try_current().is_err() {
+            return runtime.shutdown_timeout(LAST_WAIT);
+        }
+        let waiting = Arc::new(Mutex::new(Some(runtime)));
+        let runtime = Arc::clone(&waiting);
+        let end = move || {
+            if let Some(runtime) = runtime.lock().take() {
+                runtime.shutdown_timeout(LAST_WAIT);
+            }
+        };
+        if albireo_env::spawn_detached("albireo-end", end).is_err()
+            && let Some(runtime) = waiting.lock().take()
+        {
             runtime.shutdown_background();
         }
     }

@@ -508,7 +508,7 @@ impl Partitions {
                         });
                     };
                     // Without a thread the closure is dropped, and the caller learns of it.
-                    let _ = albireo_env::spawn("albireo-cross", run);
+                    let _ = albireo_env::spawn_detached("albireo-cross", run);
                 }
                 result => deliver.put(result),
             }

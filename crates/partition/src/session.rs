@@ -124,7 +124,7 @@ impl Relief for EndOldest {
             open.end_cancelled();
         } else {
             // Freeing takes a while, and whoever asks may own a partition. Without a thread the next one tries again.
-            let _ = albireo_env::spawn("albireo-sessions", move || open.end_cancelled());
+            let _ = albireo_env::spawn_detached("albireo-sessions", move || open.end_cancelled());
         }
     }
 }
