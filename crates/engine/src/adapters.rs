@@ -9,8 +9,8 @@ use albireo_base::{ColumnId, SqlError, SqlType, TableId, Value};
 use albireo_encoding::{Groups, MaskedRuns, Selection, Sum, Summary, Test};
 use albireo_olap::Prepared;
 use albireo_olap::relation::{
-    ChunkData, ChunkVersion, EncodedColumn, Integers, Relation, RelationColumn, RelationData, Relations,
-    Snapshot,
+    ChunkData, ChunkVersion, EncodedColumn, Integers, ReadAhead, Relation, RelationColumn, RelationData,
+    Relations, Snapshot,
 };
 use albireo_sql::{Catalog, TableDef};
 use albireo_storage::{
@@ -156,9 +156,13 @@ impl ChunkData for StorageChunk<'_> {
         self.view.is_evicted()
     }
 
-    fn fetch(&self, columns: &BTreeSet<ColumnId>) -> Result<(), SqlError> {
+    fn plan(&self, columns: &BTreeSet<ColumnId>, ahead: &mut ReadAhead) {
+        self.view.plan(ColumnSet::of(columns.iter().copied()), ahead.get_mut());
+    }
+
+    fn fetch(&self, columns: &BTreeSet<ColumnId>, ahead: &mut ReadAhead) -> Result<(), SqlError> {
         let columns = ColumnSet::of(columns.iter().copied());
-        if let Some(fetched) = self.view.fetch(columns)? {
+        if let Some(fetched) = self.view.fetch(columns, ahead.get_mut())? {
             let _ = self.fetched.set(fetched);
         }
         Ok(())
@@ -388,6 +392,11 @@ struct AddressedChunk<'a> {
 }
 
 impl AddressedChunk<'_> {
+    /// Those of some columns that are of the table.
+    fn without_addresses(&self, columns: &BTreeSet<ColumnId>) -> BTreeSet<ColumnId> {
+        columns.iter().copied().filter(|column| column.index() < self.columns).collect()
+    }
+
     /// The address column that `column` is, if it is one: its values.
     fn address(&self, column: ColumnId) -> Option<ScalarBuffer<i64>> {
         let slots = self.chunk.slots();
@@ -429,8 +438,12 @@ impl ChunkData for AddressedChunk<'_> {
         self.chunk.is_away()
     }
 
-    fn fetch(&self, columns: &BTreeSet<ColumnId>) -> Result<(), SqlError> {
-        self.chunk.fetch(&columns.iter().copied().filter(|column| column.index() < self.columns).collect())
+    fn plan(&self, columns: &BTreeSet<ColumnId>, ahead: &mut ReadAhead) {
+        self.chunk.plan(&self.without_addresses(columns), ahead);
+    }
+
+    fn fetch(&self, columns: &BTreeSet<ColumnId>, ahead: &mut ReadAhead) -> Result<(), SqlError> {
+        self.chunk.fetch(&self.without_addresses(columns), ahead)
     }
 
     fn encoded(&self, column: ColumnId) -> Option<Box<dyn EncodedColumn + '_>> {

@@ -17,7 +17,7 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
 use std::num::NonZeroU64;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 pub use faulty::FaultyDisk;
@@ -28,6 +28,9 @@ pub use simulated::{CrashDisk, Faults, Latency, SECTOR_BYTES};
 fn no_space() -> io::Error {
     io::Error::from(rustix::io::Errno::NOSPC)
 }
+
+/// What places, lengths and addresses are multiples of where reads go past the system's memory, in bytes.
+pub const DIRECT_BYTES: u64 = 4096;
 
 /// A file open for reading, from several threads at once if need be.
 pub trait ReadFile: Read + Seek + Send + Sync + fmt::Debug {
@@ -53,6 +56,12 @@ pub trait ReadFile: Read + Seek + Send + Sync + fmt::Debug {
 
     /// Tells the system that these bytes are read soon, so that it fetches them meanwhile.
     fn will_read(&self, offset: u64, bytes: u64);
+
+    /// Whether the byte at `offset` can be read without waiting for the disk, as far as the system says.
+    fn is_in_memory(&self, offset: u64) -> bool {
+        let _ = offset;
+        false
+    }
 
     /// Tells the system that the file is mostly read on and on, so that it fetches much ahead. It does that in larger
     /// pieces than what is asked for by [`ReadFile::will_read`].
@@ -175,6 +184,13 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// As [`Disk::open`], and `NotADirectory`.
     fn read_dir(&self, path: &Path) -> io::Result<Vec<PathBuf>>;
 
+    /// Opens a file whose reads go past the system's memory: places, lengths and the addresses of buffers are to be
+    /// multiples of [`DIRECT_BYTES`]. `None` where that is not possible.
+    fn open_direct(&self, path: &Path) -> Option<Box<dyn ReadFile>> {
+        let _ = path;
+        None
+    }
+
     /// Bytes an unprivileged process may still write where `path` is.
     ///
     /// # Errors
@@ -241,6 +257,12 @@ impl Disk for RealDisk {
         Ok(paths)
     }
 
+    fn open_direct(&self, path: &Path) -> Option<Box<dyn ReadFile>> {
+        let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+        let file = File::options().read(true).custom_flags(direct).open(path).ok()?;
+        Some(Box::new(file))
+    }
+
     fn free_bytes(&self, path: &Path) -> io::Result<u64> {
         let stat = rustix::fs::statvfs(path)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
@@ -259,6 +281,13 @@ impl ReadFile for File {
     fn will_read(&self, offset: u64, bytes: u64) {
         // Who is not heard reads all the same.
         let _ = rustix::fs::fadvise(self, offset, NonZeroU64::new(bytes), rustix::fs::Advice::WillNeed);
+    }
+
+    fn is_in_memory(&self, offset: u64) -> bool {
+        let mut byte = [0];
+        let into = &mut [io::IoSliceMut::new(&mut byte)];
+        rustix::io::preadv2(self, into, offset, rustix::io::ReadWriteFlags::NOWAIT)
+            .is_ok_and(|read| read == 1)
     }
 
     fn reads_on(&self) {

@@ -28,6 +28,7 @@ use crate::context::QueryContext;
 use crate::errors::{internal, to_sql_error};
 use crate::pool::{Account, QueryPool};
 use crate::scan::Caches;
+use crate::scan::provider::READERS;
 use crate::spill::SpillFiles;
 use crate::{nodes, physical};
 
@@ -268,9 +269,8 @@ fn check(config: &OlapConfig) -> Result<(), SqlError> {
 fn start_runtime(config: &OlapConfig) -> Result<tokio::runtime::Runtime, SqlError> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder
-        // As many again for scans that wait for files. One more, so that cancellation and timers go on while all others
-        // compute.
-        .worker_threads(config.threads * 2 + 1)
+        // As many as scan what is away. One more, so that cancellation and timers go on while all others compute.
+        .worker_threads(config.threads * READERS + 1)
         .thread_name("albireo-olap")
         .thread_stack_size(THREAD_STACK_BYTES)
         .enable_time();

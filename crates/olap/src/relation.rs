@@ -4,6 +4,7 @@
 //! Not responsible for: where rows lie (`storage`), names and constraints (`sql`).
 //! These traits are also the test seam: [`crate::memory`] implements them over Arrow batches.
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -96,6 +97,20 @@ pub trait RelationData: Send + Sync + Debug {
     }
 }
 
+/// What one reader of a relation has read ahead of chunks that are away, as whoever implements [`ChunkData`] keeps it.
+#[derive(Default)]
+pub struct ReadAhead(Option<Box<dyn Any + Send>>);
+
+impl ReadAhead {
+    /// It, or a new one in the place of one of another type.
+    pub fn get_mut<T: Any + Send + Default>(&mut self) -> &mut T {
+        if !self.0.as_ref().is_some_and(|kept| kept.is::<T>()) {
+            self.0 = Some(Box::<T>::default());
+        }
+        self.0.as_mut().and_then(|kept| kept.downcast_mut()).expect("it is of this type")
+    }
+}
+
 /// One chunk: at most 16 Ki slots, some of which may be dead.
 pub trait ChunkData: Send {
     /// Slots to look at, dead ones included.
@@ -119,12 +134,17 @@ pub trait ChunkData: Send {
     fn is_away(&self) -> bool {
         false
     }
+    /// Says that a reader will [fetch](ChunkData::fetch) columns, after those of other chunks that it said before: what
+    /// lies together can be read together then.
+    fn plan(&self, columns: &BTreeSet<ColumnId>, ahead: &mut ReadAhead) {
+        let _ = (columns, ahead);
+    }
     /// Fetches columns, for this reader alone. To be called once.
     ///
     /// # Errors
     /// They cannot be read, or there is no memory.
-    fn fetch(&self, columns: &BTreeSet<ColumnId>) -> Result<(), SqlError> {
-        let _ = columns;
+    fn fetch(&self, columns: &BTreeSet<ColumnId>, ahead: &mut ReadAhead) -> Result<(), SqlError> {
+        let _ = (columns, ahead);
         Ok(())
     }
     /// A column as it is encoded; `None` if it is not, and then its values cost nothing to have.

@@ -173,6 +173,10 @@ impl Disk for ProcessDisk {
         self.alive()?.read_dir(path)
     }
 
+    fn open_direct(&self, path: &Path) -> Option<Box<dyn ReadFile>> {
+        self.alive().ok()?.open_direct(path)
+    }
+
     fn free_bytes(&self, path: &Path) -> io::Result<u64> {
         self.alive()?.free_bytes(path)
     }

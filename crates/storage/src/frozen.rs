@@ -28,6 +28,7 @@ use crate::layout::{ColumnLocation, Layout, Physical};
 use crate::pool::{BlockPool, OutOfMemory, Part};
 use crate::texts::{ColumnTexts, Sharing};
 
+pub(crate) mod ahead;
 pub(crate) mod away;
 pub(crate) mod prepass;
 

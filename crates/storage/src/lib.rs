@@ -35,6 +35,7 @@ mod writes;
 
 pub use column::{Col, Fixed, HandleError, TextCol};
 pub use encoded::EncodedView;
+pub use frozen::ahead::{DirectFile, ReadAhead};
 pub use frozen::away::{Evicted, FetchError, Shelf};
 pub use frozen::prepass::{MOST_WORK, count_work, waiting, with_prepass, without_waiting};
 pub use frozen::{ChunkEncoder, EncodedChunk};

@@ -30,11 +30,13 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+mod buffer;
 mod claim;
 mod part;
 mod runs;
 mod system;
 
+pub use buffer::Buffer;
 pub(crate) use claim::Claim;
 pub use part::{NewPart, Part};
 use runs::Runs;

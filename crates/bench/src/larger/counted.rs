@@ -66,6 +66,10 @@ impl ReadFile for CountedFile {
     fn reads_on(&self) {
         self.file.reads_on();
     }
+
+    fn is_in_memory(&self, offset: u64) -> bool {
+        self.file.is_in_memory(offset)
+    }
 }
 
 impl Disk for CountedDisk {
@@ -112,6 +116,11 @@ impl Disk for CountedDisk {
 
     fn read_dir(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
         self.disk.read_dir(path)
+    }
+
+    fn open_direct(&self, path: &Path) -> Option<Box<dyn ReadFile>> {
+        // With what lies between, which nobody needs: it is not counted.
+        self.disk.open_direct(path)
     }
 
     fn free_bytes(&self, path: &Path) -> io::Result<u64> {

@@ -81,6 +81,10 @@ impl Disk for FaultyDisk {
         self.inner.read_dir(path)
     }
 
+    fn open_direct(&self, path: &Path) -> Option<Box<dyn ReadFile>> {
+        self.inner.open_direct(path)
+    }
+
     fn free_bytes(&self, path: &Path) -> io::Result<u64> {
         if *self.writes_left.lock() == 0 { Ok(0) } else { self.inner.free_bytes(path) }
     }

@@ -1,11 +1,12 @@
 //! A disk in memory, with a capacity.
 
-use super::{Disk, DiskLock, PlacedFile, ReadFile, WriteFile, no_space};
+use super::{DIRECT_BYTES, Disk, DiskLock, PlacedFile, ReadFile, WriteFile, no_space};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 type Bytes = Arc<RwLock<Vec<u8>>>;
 
@@ -17,6 +18,7 @@ const DISCARDED: u8 = 0xdd;
 pub struct MemoryDisk {
     tree: Arc<Mutex<Tree>>,
     capacity_bytes: u64,
+    direct_reads: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
@@ -36,7 +38,7 @@ impl Default for MemoryDisk {
 impl MemoryDisk {
     /// An empty disk that is full (ENOSPC) after `capacity_bytes` of file contents.
     pub fn with_capacity(capacity_bytes: u64) -> Self {
-        Self { tree: Arc::default(), capacity_bytes }
+        Self { tree: Arc::default(), capacity_bytes, direct_reads: Arc::default() }
     }
 
     /// Puts a file there, with the directories above it.
@@ -49,6 +51,11 @@ impl MemoryDisk {
         let former = tree.files.insert(path.to_owned(), Arc::new(RwLock::new(contents.to_vec())));
         tree.forget(former);
         tree.used_bytes += contents.len() as u64;
+    }
+
+    /// How many reads there were of files that were [opened so](Disk::open_direct).
+    pub fn direct_reads(&self) -> u64 {
+        self.direct_reads.load(Ordering::Relaxed)
     }
 
     /// The contents of a file, if it is there.
@@ -179,6 +186,12 @@ impl Disk for MemoryDisk {
         Ok(paths)
     }
 
+    fn open_direct(&self, path: &Path) -> Option<Box<dyn ReadFile>> {
+        let bytes = self.tree.lock().files.get(path)?.clone();
+        let reads = Arc::clone(&self.direct_reads);
+        Some(Box::new(DirectReader { file: MemoryReader { bytes, cursor: 0 }, reads }))
+    }
+
     fn free_bytes(&self, _path: &Path) -> io::Result<u64> {
         Ok(self.capacity_bytes.saturating_sub(self.tree.lock().used_bytes))
     }
@@ -204,6 +217,44 @@ impl ReadFile for MemoryReader {
     }
 
     fn will_read(&self, _: u64, _: u64) {}
+}
+
+/// As strict about places as a disk.
+#[derive(Debug)]
+struct DirectReader {
+    file: MemoryReader,
+    reads: Arc<AtomicU64>,
+}
+
+impl ReadFile for DirectReader {
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let places = [offset, buffer.len() as u64, buffer.as_ptr() as u64];
+        match places.iter().all(|place| place.is_multiple_of(DIRECT_BYTES)) {
+            true => {
+                self.reads.fetch_add(1, Ordering::Relaxed);
+                self.file.read_at(buffer, offset)
+            }
+            false => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    fn will_read(&self, _: u64, _: u64) {}
+}
+
+impl Read for DirectReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read(buffer)
+    }
+}
+
+impl Seek for DirectReader {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
 }
 
 impl Read for MemoryReader {

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
@@ -40,6 +40,7 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::Stream;
 
+use super::ahead::Turn;
 use super::gather::{self, Gatherer, Selection};
 use super::kept::{KeptReader, Question};
 use super::masks::MaskReader;
@@ -74,6 +75,8 @@ pub(crate) struct ScanSpec {
     pub(crate) limit: Option<usize>,
     /// Rows expected; exact without filters.
     pub(crate) estimated_rows: Precision<usize>,
+    /// Whether most chunks have to be fetched.
+    pub(crate) is_away: bool,
     /// Rows of a batch between operators.
     pub(crate) batch_rows: usize,
     /// Of the columns delivered, those that are only summed, by all others: rows that differ in them
@@ -92,7 +95,7 @@ impl ScanSpec {
     }
 
     /// The columns that are read of a chunk for which zones leave these predicates open.
-    fn columns_read(&self, open: &[&Predicate]) -> BTreeSet<ColumnId> {
+    pub(super) fn columns_read(&self, open: &[&Predicate]) -> BTreeSet<ColumnId> {
         let mut columns: BTreeSet<ColumnId> = self.projection.iter().copied().collect();
         open.iter().for_each(|predicate| predicate.columns(&mut columns));
         columns.extend(self.others.iter().flat_map(|other| &other.columns));
@@ -514,9 +517,10 @@ enum ChunkRows {
 
 /// One partition's share of the chunks.
 pub(super) struct ScanStream {
-    spec: Arc<ScanSpec>,
+    pub(super) spec: Arc<ScanSpec>,
     schema: SchemaRef,
-    next_chunk: Arc<AtomicUsize>,
+    pub(super) next_chunk: Arc<AtomicUsize>,
+    pub(super) turn: Turn,
     dynamic: DynamicPruning,
     zones: Zones,
     masks: Masks,
@@ -547,6 +551,11 @@ impl ScanStream {
             coalescer: BatchCoalescer::new(Arc::clone(&schema), exec.spec.batch_rows),
             schema,
             next_chunk: Arc::clone(&exec.next_chunk),
+            turn: Turn::of(
+                exec.spec.data.chunk_count(),
+                exec.properties.partitioning.partition_count(),
+                exec.spec.is_away,
+            ),
             dynamic: DynamicPruning::new(&exec.dynamic),
             zones: Zones { readers: vec![None; exec.spec.relation.columns.len()] },
             masks: Masks { readers: vec![None; exec.spec.relation.columns.len()] },
@@ -596,13 +605,12 @@ impl ScanStream {
             if self.spec.query.is_cancelled() {
                 return Err(external(cancelled()));
             }
-            let i = self.next_chunk.fetch_add(1, Ordering::Relaxed);
-            if i >= self.spec.data.chunk_count() {
+            let Some(i) = self.take_chunk() else {
                 self.finished = true;
                 self.coalescer.finish_buffered_batch()?;
                 let Some(batch) = self.gathered(1)? else { continue };
                 return Ok(Some(self.limited(batch)));
-            }
+            };
             match self.read_chunk(i)? {
                 ChunkRows::Nothing => {}
                 ChunkRows::Gathered => {
@@ -671,13 +679,11 @@ impl ScanStream {
             self.pruned.add(1);
             return Ok(ChunkRows::Nothing);
         };
-        if let (true, true, Some(adding)) = (open.is_empty(), spec.others.is_empty(), &self.adding)
-            && let Some(sums) = adding.known(chunk, live_rows)
-        {
+        if let Some(sums) = self.known_sums(chunk, &open, live_rows) {
             return Ok(ChunkRows::Sums(sums));
         }
         if chunk.is_away() {
-            chunk.fetch(&spec.columns_read(&open)).map_err(external)?;
+            chunk.fetch(&spec.columns_read(&open), &mut self.turn.ahead).map_err(external)?;
         }
         let mut mask = live;
         for predicate in open {
@@ -734,8 +740,19 @@ impl ScanStream {
         }
     }
 
+    /// What the rows of a chunk come to, for which some filters are open, if that is known without reading them.
+    pub(super) fn known_sums(
+        &self,
+        chunk: &dyn ChunkData,
+        open: &[&Predicate],
+        live_rows: usize,
+    ) -> Option<ChunkSums> {
+        let adding = self.adding.as_ref().filter(|_| open.is_empty() && self.spec.others.is_empty())?;
+        adding.known(chunk, live_rows)
+    }
+
     /// The filters that zone maps do not decide for chunk `i`; `None`: no row passes.
-    fn undecided<'s>(
+    pub(super) fn undecided<'s>(
         &mut self,
         i: usize,
         chunk: &dyn ChunkData,

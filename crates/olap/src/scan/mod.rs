@@ -3,6 +3,7 @@
 //! **Invariant:** a plan never holds a snapshot; a scan finds its rows through the session when
 //! the physical plan is made, so one logical plan serves every snapshot.
 
+mod ahead;
 mod codes;
 pub(crate) mod exec;
 mod gather;

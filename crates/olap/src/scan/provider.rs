@@ -143,6 +143,7 @@ impl TableProvider for SnapshotTable {
         let spec = ScanSpec {
             relation: Arc::clone(&self.relation),
             estimated_rows: self.estimated_rows(&*data, filters),
+            is_away: data.is_away(),
             data,
             query,
             caches: self.caches.clone(),
@@ -157,13 +158,16 @@ impl TableProvider for SnapshotTable {
             ids: Vec::new(),
         };
         let partitions = match state.config().target_partitions() {
-            // While one waits for what is read, another one computes.
-            several @ 2.. if spec.data.is_away() => several * 2,
+            // While some wait for what is read, others compute.
+            several @ 2.. if spec.is_away => several * READERS,
             others => others,
         };
         Ok(Arc::new(ScanExec::try_new(spec, partitions)?))
     }
 }
+
+/// Threads for each core that scan what is mostly away: two for each did not keep the disk busy.
+pub(crate) const READERS: usize = 3;
 
 /// Patterns last; else filters over fewer columns first: they are the likelier to be decided by a zone map.
 fn cheapest_first(predicates: &mut [Predicate]) {

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use super::sketch::DistinctSketch;
 use super::zones::{self, ZoneCache};
-use crate::relation::{Relation, RelationData};
+use crate::relation::{ReadAhead, Relation, RelationData};
 
 /// Chunks that are read whole: four million rows.
 const FULL_CHUNKS: usize = 256;
@@ -101,7 +101,7 @@ fn analyze(relation: &Relation, data: &dyn RelationData, zones: &ZoneCache, colu
         }
         if i % step == 0 {
             // What cannot be read is an error of the query that needs it.
-            if chunk.is_away() && chunk.fetch(&[column].into()).is_err() {
+            if chunk.is_away() && chunk.fetch(&[column].into(), &mut ReadAhead::default()).is_err() {
                 continue;
             }
             let array = sample_array(&*chunk, column, &ty);

@@ -30,6 +30,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use albireo_base::{ColumnId, SqlError, SqlState};
 use albireo_encoding::{Column, Form, Summary};
 
+use super::ahead::ReadAhead;
 use super::{FrozenChunk, prepass};
 use crate::layout::Layout;
 use crate::pool::{BlockPool, NewPart, OutOfMemory, Part};
@@ -81,6 +82,25 @@ pub trait Shelf: Send + Sync + fmt::Debug {
 
     /// Gets ready for columns, in their order, to be read soon.
     fn will_read(&self, columns: &mut dyn Iterator<Item = ColumnId>);
+
+    /// Tells a reader who goes through many chunks where columns lie that it will read.
+    fn plan(&self, columns: &mut dyn Iterator<Item = ColumnId>, ahead: &mut ReadAhead) {
+        let _ = (columns, ahead);
+    }
+
+    /// As [`Shelf::read`], for a reader who may have it already.
+    ///
+    /// # Errors
+    /// As of [`Shelf::read`].
+    fn read_from(
+        &self,
+        ahead: &mut ReadAhead,
+        column: ColumnId,
+        sections: &mut [&mut [u8]],
+    ) -> Result<(), FetchError> {
+        let _ = ahead;
+        self.read(column, sections)
+    }
 }
 
 /// What stays of a chunk whose columns are elsewhere.
@@ -243,11 +263,20 @@ impl Residence {
 impl Away {
     /// Reads a column, without putting it anywhere.
     fn read(&self, column: ColumnId, pool: &BlockPool) -> Result<Column<Part>, FetchError> {
+        self.read_by(column, pool, |sections| self.shelf.read(column, sections))
+    }
+
+    fn read_by(
+        &self,
+        column: ColumnId,
+        pool: &BlockPool,
+        read: impl FnOnce(&mut [&mut [u8]]) -> Result<(), FetchError>,
+    ) -> Result<Column<Part>, FetchError> {
         let head = &self.heads[column.index()];
         let parts = head.sections().map(|(_, length)| NewPart::of_length(pool, *length as usize));
         let mut parts = parts.collect::<Result<Vec<_>, OutOfMemory>>()?;
         let mut sections: Vec<_> = parts.iter_mut().map(NewPart::bytes_mut).collect();
-        self.shelf.read(column, &mut sections)?;
+        read(&mut sections)?;
         let mut parts = parts.into_iter().map(NewPart::finish);
         head.clone().map_sections(|_, _| Ok(parts.next().expect("one for each section of the head")))
     }
@@ -353,16 +382,30 @@ impl FrozenChunk {
         self.columns().filter(move |column| columns.has(*column) && self.residence.get(*column).is_none())
     }
 
+    /// A reader will read what is away of some columns.
+    pub(crate) fn plan(&self, columns: ColumnSet, ahead: &mut ReadAhead) {
+        if let Some(away) = &self.residence.away {
+            ahead.set_pool(&away.buffer);
+            away.shelf.plan(&mut self.absent_of(columns), ahead);
+        }
+    }
+
     /// The same chunk with some columns, read from where they lie and held by nobody else; itself if they are here.
     ///
     /// # Errors
     /// They cannot be read, or there is no memory.
-    pub(crate) fn with(self: &Arc<Self>, columns: ColumnSet) -> Result<Arc<Self>, FetchError> {
+    pub(crate) fn with(
+        self: &Arc<Self>,
+        columns: ColumnSet,
+        ahead: &mut ReadAhead,
+    ) -> Result<Arc<Self>, FetchError> {
         let Some(away) = self.residence.away.as_ref().filter(|_| !self.is_here(columns)) else {
             return Ok(Arc::clone(self));
         };
         let here = self.columns().map(|column| match columns.has(column) {
-            true => away.read(column, &away.buffer).map(OnceLock::from),
+            true => away
+                .read_by(column, &away.buffer, |sections| away.shelf.read_from(ahead, column, sections))
+                .map(OnceLock::from),
             false => Ok(OnceLock::new()),
         });
         let here = here.collect::<Result<Box<[_]>, _>>()?;

@@ -26,6 +26,7 @@ use arrow_schema::SchemaRef;
 use crate::bitmap;
 use crate::directory::{Directory, Entry};
 use crate::encoded::EncodedView;
+use crate::frozen::ahead::ReadAhead;
 use crate::frozen::away::FetchError;
 use crate::frozen::{ChunkEncoder, EncodedChunk, FrozenChunk, MOST_TEXT_BYTES};
 use crate::layout::{BITMAP_BYTES, ColumnLocation, Layout, VALIDITY_ENTRY};
@@ -404,13 +405,24 @@ impl<'a> ChunkView<'a> {
         Some(EncodedView::new(frozen, at, ty))
     }
 
+    /// A reader will fetch what is away of some columns, after what was planned before.
+    pub fn plan(&self, columns: ColumnSet, ahead: &mut ReadAhead) {
+        if let Some(frozen) = self.frozen() {
+            frozen.plan(columns, ahead);
+        }
+    }
+
     /// The chunk with some of its columns read from where they lie, for this reader alone; `None` if they are in memory.
     ///
     /// # Errors
     /// They cannot be read, or there is no memory.
-    pub fn fetch(&self, columns: ColumnSet) -> Result<Option<FetchedChunk>, FetchError> {
+    pub fn fetch(
+        &self,
+        columns: ColumnSet,
+        ahead: &mut ReadAhead,
+    ) -> Result<Option<FetchedChunk>, FetchError> {
         match self.frozen() {
-            Some(frozen) if !frozen.is_here(columns) => Ok(Some(FetchedChunk(frozen.with(columns)?))),
+            Some(frozen) if !frozen.is_here(columns) => Ok(Some(FetchedChunk(frozen.with(columns, ahead)?))),
             _ => Ok(None),
         }
     }
