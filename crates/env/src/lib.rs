@@ -34,8 +34,8 @@ pub use memory::{available_memory_bytes, memory_bytes};
 pub use random::Seeds;
 pub use scratch::Scratch;
 pub use thread::{
-    CoreWaits, JoinHandle, KeptCore, Turns, cores, cpu_time_ns, current_core, give_way, give_way_and_spread,
-    leave_core, lower_priority, scope, spawn, spawn_detached, spawn_scoped,
+    CoreWaits, JoinHandle, KeptCore, Turns, cores, cpu_time_ns, current_core, give_way, leave_core,
+    lower_priority, scope, spawn, spawn_detached, spawn_scoped,
 };
 
 /// Everything a database may touch outside its own memory. Cheap to clone; clones share state.

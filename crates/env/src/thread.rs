@@ -92,10 +92,6 @@ pub fn lower_priority() -> io::Result<()> {
 thread_local! {
     /// When the thread has given way last.
     static GAVE_WAY_NS: Cell<u64> = const { Cell::new(0) };
-    /// When it leaves its core.
-    static LEAVING: Cell<Leaving> = const { Cell::new(Leaving::NEW) };
-    /// How long it has waited for cores.
-    static WAITS: Option<CoreWaits> = CoreWaits::of_this_thread();
     /// How many [`KeptCore`] it has.
     static KEPT: Cell<u32> = const { Cell::new(0) };
 }
@@ -107,76 +103,13 @@ thread_local! {
 /// Costs some 25 ns if nothing happens, and below a microsecond if nobody else wants the core. Does nothing while the
 /// thread has a [`KeptCore`].
 pub fn give_way() {
-    turn();
-}
-
-/// As [`give_way`], for one of several threads that work on the same: a thread that has waited for its core for a tenth
-/// of a millisecond since the last time moves to another core. The system should see to that, but was seen to have both
-/// threads of a query take turns on one of two cores for 15 milliseconds and longer, while the other core was idle.
-pub fn give_way_and_spread() {
-    let Some((now, given_ns)) = turn() else { return };
-    // It may also have lost the core without giving it away.
-    let so_far = WAITS.with(|waits| waits.as_ref().and_then(CoreWaits::so_far));
-    let mut leaving = LEAVING.get();
-    let waited_ns = so_far.map_or(given_ns, |turns| leaving.waited_since(turns.waited_ns));
-    if leaving.is_due(now, waited_ns) {
-        // Where it may not, it stays.
-        let _ = leave_core(current_core());
-    }
-    LEAVING.set(leaving);
-}
-
-/// Gives the core away if it is time; then: when that was over, and how long others had it.
-fn turn() -> Option<(u64, u64)> {
     if KeptCore::is_held() {
-        return None;
+        return;
     }
-    let before = clock_ns(rustix::time::ClockId::Monotonic);
-    if before.saturating_sub(GAVE_WAY_NS.get()) < TURN_NS {
-        return None;
-    }
-    std::thread::yield_now();
     let now = clock_ns(rustix::time::ClockId::Monotonic);
-    GAVE_WAY_NS.set(now);
-    Some((now, now.saturating_sub(before)))
-}
-
-/// How long another thread must have had the core for this one to leave it: a tenth of a turn.
-const SHARED_NS: u64 = TURN_NS / 10;
-/// How long a thread stays on a core at least that it came to. It is twice as long each time that this one is shared too,
-/// up to the most, so that threads that outnumber the cores seldom change them.
-const LEAST_DELAY_NS: u64 = TURN_NS;
-const MOST_DELAY_NS: u64 = 64 * TURN_NS;
-
-/// When a thread leaves its core, which it shares with others.
-#[derive(Clone, Copy)]
-struct Leaving {
-    delay_ns: u64,
-    next_ns: u64,
-    /// How long it had waited when it looked last.
-    waited_ns: u64,
-}
-
-impl Leaving {
-    const NEW: Self = Self { delay_ns: LEAST_DELAY_NS, next_ns: 0, waited_ns: 0 };
-
-    /// How long it has waited since it looked last, of so long in all.
-    fn waited_since(&mut self, waited_ns: u64) -> u64 {
-        waited_ns.saturating_sub(std::mem::replace(&mut self.waited_ns, waited_ns))
-    }
-
-    /// Whether the thread leaves its core at `now`, which others had for so long.
-    fn is_due(&mut self, now: u64, waited_ns: u64) -> bool {
-        if waited_ns < SHARED_NS {
-            self.delay_ns = LEAST_DELAY_NS;
-            return false;
-        }
-        if now < self.next_ns {
-            return false;
-        }
-        self.next_ns = now + self.delay_ns;
-        self.delay_ns = (self.delay_ns * 2).min(MOST_DELAY_NS);
-        true
+    if now.saturating_sub(GAVE_WAY_NS.get()) >= TURN_NS {
+        std::thread::yield_now();
+        GAVE_WAY_NS.set(clock_ns(rustix::time::ClockId::Monotonic));
     }
 }
 
@@ -361,19 +294,6 @@ mod tests {
         assert!(spawn("another", gave_way).unwrap().join().unwrap());
         drop(two);
         assert!(gave_way());
-    }
-
-    #[test]
-    fn shared_core_is_left_at_once_and_then_less_and_less_often() {
-        let ms = TURN_NS;
-        let mut leaving = Leaving::NEW;
-        assert_eq!((leaving.waited_since(70), leaving.waited_since(75)), (70, 5));
-        assert!(!leaving.is_due(5 * ms, SHARED_NS - 1), "nobody else had it");
-        let left: Vec<u64> = (6..400).filter(|turn| leaving.is_due(turn * ms, ms)).collect();
-        assert_eq!(left, [6, 7, 9, 13, 21, 37, 69, 133, 197, 261, 325, 389]);
-        assert!(!leaving.is_due(400 * ms, 0), "it has the core to itself");
-        assert!(!leaving.is_due(401 * ms, ms), "it came here not long ago");
-        assert!(leaving.is_due(460 * ms, ms) && leaving.is_due(461 * ms, ms), "the delay began anew");
     }
 
     #[test]

@@ -192,8 +192,11 @@ impl Shared {
         let now = timestamp_us_to_datetime(self.config.clock.unix_us()).ok_or_else(unset_clock)?;
         properties.query_execution_start_time = Some(now.and_utc());
         properties.alias_generator = Arc::default();
+        let account = Account::of(&options).cloned();
         properties.config_options = Some(options);
         let config = state.config_mut();
+        // For rules over physical plans.
+        account.into_iter().for_each(|account| config.options_mut().extensions.insert(account));
         if config.target_partitions() != threads {
             config.options_mut().execution.target_partitions = threads;
         }

@@ -23,6 +23,7 @@ mod evicted;
 mod files;
 mod frozen;
 mod frozen_groups;
+mod frozen_joins;
 mod frozen_scans;
 mod headroom;
 mod histories;

@@ -203,12 +203,11 @@ async fn aggregate(mut table: Table, input: Input, batch_rows: usize) -> Result<
             }
         }
         Input::Parts(mut parts) => {
-            while let Some(part) = parts.next()? {
+            while let Some(part) = parts.next().await? {
                 match part {
                     sums::Part::Rows(batch) => table.add(&batch)?,
                     sums::Part::Sums(sums) => table.add_sums(&sums)?,
                 }
-                tokio::task::coop::consume_budget().await;
             }
         }
     }

@@ -20,6 +20,7 @@ mod pushdown;
 mod ranges;
 mod sums;
 mod text_groups;
+mod text_joins;
 mod texts;
 
 /// DataFusion's rules and ours, in order.
@@ -32,6 +33,8 @@ pub(crate) fn rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     rules.insert(at, Arc::new(order::SortAgain));
     let at = at + 1;
     rules.insert(at, Arc::new(keys::PackJoinKeys));
+    rules.insert(at, Arc::new(text_joins::JoinByNumbers));
+    let at = at + 1;
     let [first, last] = [FilterPushdown::new(), last];
     let pushes = |name: &str| name == first.name() || name == last.name();
     for rule in rules.iter_mut().filter(|rule| pushes(rule.name())) {

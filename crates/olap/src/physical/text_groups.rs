@@ -204,7 +204,7 @@ impl Aggregation {
             if self.is_done {
                 return Ok(None);
             }
-            let batch = self.rows.next()?;
+            let batch = self.rows.next().await?;
             let elapsed = self.metrics.elapsed_compute().clone();
             let timer = elapsed.timer();
             match batch {
@@ -215,7 +215,6 @@ impl Aggregation {
                 }
             }
             timer.done();
-            tokio::task::coop::consume_budget().await;
         }
     }
 

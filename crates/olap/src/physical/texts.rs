@@ -175,7 +175,7 @@ fn is_worth_it(texts: &[usize], is_single: bool, places: u64, scan: &ScanExec) -
 }
 
 /// The most texts that one chunk shares of a column; `None`: in most chunks too few rows do.
-fn shared_texts(scan: &ScanExec, text: usize) -> Option<usize> {
+pub(super) fn shared_texts(scan: &ScanExec, text: usize) -> Option<usize> {
     let spec = scan.spec();
     let (mut most, mut shared_slots, mut slots) = (0, 0, 0);
     for i in 0..spec.data.chunk_count() {

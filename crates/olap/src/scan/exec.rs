@@ -11,14 +11,14 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use albireo_base::ColumnId;
 use albireo_base::ids::CHUNK_ROWS;
 use arrow::array::{Array, RecordBatch, RecordBatchOptions};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::BatchCoalescer;
-use arrow::datatypes::{DataType, FieldRef, SchemaRef};
+use arrow::datatypes::{DataType, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -42,12 +42,13 @@ use futures::Stream;
 
 use super::ahead::Turn;
 use super::gather::{self, Gatherer, Selection};
+use super::joined_texts::JoinedTexts;
 use super::kept::{KeptReader, Question};
 use super::masks::MaskReader;
 use super::predicate::{Predicate, Test, Verdict};
 use super::rows::materialize;
-use super::sums::{Adding, ChunkSums, Part, Parts, Wanted};
-use super::text_ids::{IdRows, TextIds};
+use super::sums::{Adding, ChunkSums, Part};
+use super::text_ids::TextIds;
 use super::zones::{self, ZoneReader};
 use super::{Caches, text_ids};
 use crate::context::QueryContext;
@@ -84,6 +85,8 @@ pub(crate) struct ScanSpec {
     pub(crate) sums: Vec<usize>,
     /// Of the columns delivered, those of texts that are delivered as numbers ([`super::text_ids`]).
     pub(crate) ids: Vec<usize>,
+    /// Whose numbers these are; `None`: those of each partition.
+    pub(crate) joined: Option<Arc<JoinedTexts>>,
 }
 
 impl ScanSpec {
@@ -137,12 +140,12 @@ impl OtherFilter {
 
 /// The plan node.
 pub(crate) struct ScanExec {
-    spec: Arc<ScanSpec>,
-    dynamic: Vec<Arc<dyn PhysicalExpr>>,
+    pub(super) spec: Arc<ScanSpec>,
+    pub(super) dynamic: Vec<Arc<dyn PhysicalExpr>>,
     next_chunk: Arc<AtomicUsize>,
     /// What is kept of the answer, once the first partition has asked.
     kept: Arc<OnceLock<Option<Arc<KeptReader>>>>,
-    properties: Arc<PlanProperties>,
+    pub(super) properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -186,62 +189,6 @@ impl ScanExec {
         range
     }
 
-    /// The same scan for an operator that does nothing with the delivered columns `sums` but add them
-    /// up, by all other columns. `None`: some column is not fit for it.
-    pub(crate) fn summing(&self, sums: Vec<usize>) -> Option<Self> {
-        let spec = &self.spec;
-        let fits = |(index, field): (usize, &FieldRef)| match field.data_type() {
-            // The sum of a chunk's values, 63 bits each, fits 128 bits.
-            DataType::Decimal128(precision, _) if sums.contains(&index) => *precision <= 18,
-            _ => !sums.contains(&index),
-        };
-        let schema = self.schema();
-        let fit = schema.fields().iter().enumerate().all(fits);
-        let plain = spec.limit.is_none() && spec.others.is_empty() && self.delivers_no_nulls();
-        if !fit || !plain || sums.is_empty() || !spec.sums.is_empty() {
-            return None;
-        }
-        let spec = ScanSpec { sums, ..ScanSpec::clone(spec) };
-        Some(Self { spec: Arc::new(spec), ..self.fresh(self.dynamic.clone()) })
-    }
-
-    /// The share of a partition, of which what is wanted is added up by the scan where it can.
-    pub(crate) fn parts(&self, partition: usize, wanted: &Wanted) -> Parts {
-        let mut stream = ScanStream::new(self, partition);
-        stream.adding = Some(Adding::new(wanted, &self.spec.projection));
-        Parts(stream)
-    }
-
-    /// The same scan with these columns of texts as numbers, and where they are: in the texts' place, or behind all others
-    /// if the texts are wanted too. `None`: it stops after some rows.
-    pub(crate) fn with_ids(
-        &self,
-        texts: &[usize],
-        wanted: &BTreeSet<usize>,
-    ) -> Result<Option<(Self, Vec<usize>)>> {
-        if self.spec.limit.is_some() {
-            return Ok(None);
-        }
-        // Rows that differ in sums alone only become one where no column is of texts.
-        let mut spec = ScanSpec { sums: Vec::new(), ..ScanSpec::clone(&self.spec) };
-        for &text in texts {
-            if wanted.contains(&text) {
-                spec.ids.push(spec.projection.len());
-                spec.projection.push(spec.projection[text]);
-            } else {
-                spec.ids.push(text);
-            }
-        }
-        let ids = spec.ids.clone();
-        let scan = Self::try_new(spec, self.properties.partitioning.partition_count())?;
-        Ok(Some((Self { dynamic: self.dynamic.clone(), ..scan }, ids)))
-    }
-
-    /// The share of a partition, with texts as numbers.
-    pub(crate) fn id_rows(&self, partition: usize) -> IdRows {
-        IdRows(ScanStream::new(self, partition))
-    }
-
     /// What the scan reads.
     pub(crate) fn spec(&self) -> &ScanSpec {
         &self.spec
@@ -252,7 +199,7 @@ impl ScanExec {
         self.spec.projection.first().is_some_and(|column| self.spec.data.is_encoded(*column))
     }
 
-    fn delivers_no_nulls(&self) -> bool {
+    pub(super) fn delivers_no_nulls(&self) -> bool {
         self.schema().fields().iter().all(|field| !field.is_nullable())
     }
 
@@ -274,7 +221,7 @@ impl ScanExec {
     }
 
     /// The same scan from its start, with other dynamic filters.
-    fn fresh(&self, dynamic: Vec<Arc<dyn PhysicalExpr>>) -> Self {
+    pub(super) fn fresh(&self, dynamic: Vec<Arc<dyn PhysicalExpr>>) -> Self {
         Self {
             spec: Arc::clone(&self.spec),
             dynamic,
@@ -411,7 +358,12 @@ impl ExecutionPlan for ScanExec {
         let mut dynamic = self.dynamic.clone();
         if phase == FilterPushdownPhase::Post {
             let pushed = child_pushdown_result.parent_filters.iter().map(|p| &p.filter);
-            dynamic.extend(pushed.filter(|f| f.is::<DynamicFilterPhysicalExpr>()).map(Arc::clone));
+            // What is known of numbers says nothing of texts.
+            let of_ids = |f: &Arc<dyn PhysicalExpr>| {
+                collect_columns(f).iter().any(|column| self.spec.ids.contains(&column.index()))
+            };
+            let pushed = pushed.filter(|f| f.is::<DynamicFilterPhysicalExpr>() && !of_ids(f));
+            dynamic.extend(pushed.map(Arc::clone));
         }
         let answer = FilterPushdownPropagation::all_unsupported(child_pushdown_result);
         if dynamic.len() == self.dynamic.len() {
@@ -515,6 +467,9 @@ enum ChunkRows {
     Sums(ChunkSums),
 }
 
+/// One chunk of so many lets other tasks run.
+const TURN_CHUNKS: usize = 32;
+
 /// One partition's share of the chunks.
 pub(super) struct ScanStream {
     pub(super) spec: Arc<ScanSpec>,
@@ -532,7 +487,9 @@ pub(super) struct ScanStream {
     /// The numbers of texts, by column of [`ScanSpec::ids`].
     pub(super) ids: Vec<TextIds>,
     /// Adds up what is not wanted as rows.
-    adding: Option<Adding>,
+    pub(super) adding: Option<Adding>,
+    /// Other tasks are let run before the next chunk is read.
+    is_turn_over: bool,
     /// Rows still wanted.
     wanted: usize,
     finished: bool,
@@ -543,7 +500,7 @@ pub(super) struct ScanStream {
 }
 
 impl ScanStream {
-    fn new(exec: &ScanExec, partition: usize) -> Self {
+    pub(super) fn new(exec: &ScanExec, partition: usize) -> Self {
         let schema = exec.schema();
         let gatherer = Gatherer::new(&exec.spec.projection, &schema, exec.spec.batch_rows);
         Self {
@@ -561,8 +518,9 @@ impl ScanStream {
             masks: Masks { readers: vec![None; exec.spec.relation.columns.len()] },
             kept: gatherer.as_ref().and_then(|_| exec.kept.get_or_init(|| exec.ask()).clone()),
             gatherer,
-            ids: exec.spec.ids.iter().map(|&index| TextIds::new(index)).collect(),
+            ids: exec.spec.ids.iter().map(|&index| TextIds::new(index, exec.spec.joined.clone())).collect(),
             adding: None,
+            is_turn_over: true,
             wanted: exec.spec.limit.unwrap_or(usize::MAX),
             finished: false,
             baseline: BaselineMetrics::new(&exec.metrics, partition),
@@ -570,6 +528,17 @@ impl ScanStream {
             kept_chunks: MetricBuilder::new(&exec.metrics).counter("chunks_kept", partition),
             added_chunks: MetricBuilder::new(&exec.metrics).counter("chunks_added", partition),
         }
+    }
+
+    /// Lets other tasks of this thread run, before the first chunk and now and then. No other thread can take the one that this
+    /// one has woken last: when the side that a join is built of had been read, the scan that probes in the other partition
+    /// waited until this one had read all chunks, and all threads but one slept. Joins over 3 million rows take half as long.
+    pub(super) fn poll_turn(&mut self, context: &Context<'_>) -> Poll<()> {
+        if !std::mem::take(&mut self.is_turn_over) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// The next part, measured.
@@ -653,7 +622,8 @@ impl ScanStream {
 
     /// The rows of chunk `i` that pass.
     fn read_chunk(&mut self, i: usize) -> Result<ChunkRows> {
-        albireo_env::give_way_and_spread();
+        albireo_env::give_way();
+        self.is_turn_over = i.is_multiple_of(TURN_CHUNKS);
         let spec = Arc::clone(&self.spec);
         let chunk = spec.data.chunk(i);
         let chunk = &*chunk;
@@ -779,8 +749,9 @@ impl ScanStream {
 impl Stream for ScanStream {
     type Item = Result<RecordBatch>;
 
-    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
+        ready!(this.poll_turn(context));
         let elapsed = this.baseline.elapsed_compute().clone();
         let timer = elapsed.timer();
         let batch = this.next_batch().transpose();

@@ -156,6 +156,7 @@ impl TableProvider for SnapshotTable {
             batch_rows: state.config().batch_size(),
             sums: Vec::new(),
             ids: Vec::new(),
+            joined: None,
         };
         let partitions = match state.config().target_partitions() {
             // While some wait for what is read, others compute.

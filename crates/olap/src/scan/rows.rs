@@ -48,7 +48,7 @@ pub(super) fn materialize(
             (Some(encoded), Some(ids)) => ids.of_encoded(&*encoded, &rows, selected)?,
             (None, None) => read_column(chunk, *column, schema.field(index).data_type(), filter.as_ref())?,
             (None, Some(ids)) => {
-                ids.of_texts(&read_column(chunk, *column, &DataType::Utf8View, filter.as_ref())?)
+                ids.of_texts(&read_column(chunk, *column, &DataType::Utf8View, filter.as_ref())?)?
             }
         });
     }

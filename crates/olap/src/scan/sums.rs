@@ -64,7 +64,8 @@ impl Parts {
     ///
     /// # Errors
     /// The query was cancelled, or chunks cannot be read.
-    pub(crate) fn next(&mut self) -> Result<Option<Part>> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Part>> {
+        std::future::poll_fn(|context| self.0.poll_turn(context)).await;
         self.0.timed_part()
     }
 }

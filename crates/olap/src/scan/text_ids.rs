@@ -1,7 +1,7 @@
-//! Texts as numbers, for an operator that groups by them.
+//! Texts as numbers, for an operator that groups or joins by them.
 //!
 //! Responsible for: the number of each text that one partition of a scan meets, from 0 in the order in which they are met,
-//! NULL being a text like others. Of an encoded column the texts that rows share are looked up once a chunk, and only those
+//! NULL being a text like others; or those that a join has given ([`super::joined_texts`]). Of an encoded column the texts that rows share are looked up once a chunk, and only those
 //! that some row has that passed; a row is then a load from an array. Not responsible for: what numbers are used for
 //! (`crate::physical`), and how much memory they may take: whoever uses them asks and accounts for it.
 //! **Invariant:** two rows have one number exactly if their texts are equal byte for byte, or both NULL; texts have no other
@@ -23,6 +23,7 @@ use datafusion::physical_expr::binary_map::OutputType;
 use datafusion::physical_expr_common::binary_view_map::ArrowBytesViewMap;
 
 use super::exec::ScanStream;
+use super::joined_texts::JoinedTexts;
 use super::sums::Part;
 use crate::errors::{external, internal};
 use crate::relation::EncodedColumn;
@@ -40,11 +41,19 @@ pub(super) fn schema_with(schema: Schema, ids: &[usize]) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
+/// Where numbers come from.
+enum Texts {
+    /// Those that were met.
+    Met(ArrowBytesViewMap<u32>),
+    /// Those of the built side of a join.
+    Joined(Arc<JoinedTexts>),
+}
+
 /// The texts of one column that were met, and their numbers.
 pub(crate) struct TextIds {
     /// Which column of the scan's output it is.
     column: usize,
-    map: ArrowBytesViewMap<u32>,
+    texts: Texts,
     /// Kept for their memory: the place of each row's text among those of a chunk; whether some row has these; their numbers.
     places: Vec<u16>,
     is_used: Vec<bool>,
@@ -59,9 +68,10 @@ impl fmt::Debug for TextIds {
 
 impl TextIds {
     /// No text yet.
-    pub(super) fn new(column: usize) -> Self {
-        let map = ArrowBytesViewMap::new(OutputType::Utf8View);
-        Self { column, map, places: Vec::new(), is_used: Vec::new(), numbers: Vec::new() }
+    pub(super) fn new(column: usize, joined: Option<Arc<JoinedTexts>>) -> Self {
+        let met = || Texts::Met(ArrowBytesViewMap::new(OutputType::Utf8View));
+        let texts = joined.map_or_else(met, Texts::Joined);
+        Self { column, texts, places: Vec::new(), is_used: Vec::new(), numbers: Vec::new() }
     }
 
     /// The column of the scan's output that they are of.
@@ -69,29 +79,39 @@ impl TextIds {
         self.column
     }
 
-    /// How many texts there are; their numbers are below it.
+    /// How many texts were met; their numbers are below it.
     pub(crate) fn count(&self) -> usize {
-        self.map.len()
+        match &self.texts {
+            Texts::Met(map) => map.len(),
+            Texts::Joined(_) => 0,
+        }
     }
 
     /// Memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.map.size()
+        let texts = match &self.texts {
+            Texts::Met(map) => map.size(),
+            Texts::Joined(_) => 0,
+        };
+        texts
             + self.places.capacity() * size_of::<u16>()
             + self.is_used.capacity()
             + self.numbers.capacity() * size_of::<u32>()
     }
 
-    /// The texts in the order of their numbers, which begin anew.
+    /// The texts that were met in the order of their numbers, which begin anew.
     pub(crate) fn take(&mut self) -> ArrayRef {
-        self.map.take().into_state()
+        match &mut self.texts {
+            Texts::Met(map) => map.take().into_state(),
+            Texts::Joined(_) => Arc::new(StringViewArray::new_null(0)),
+        }
     }
 
     /// The numbers of texts, each of which is looked up.
-    pub(super) fn of_texts(&mut self, texts: &ArrayRef) -> ArrayRef {
+    pub(super) fn of_texts(&mut self, texts: &ArrayRef) -> Result<ArrayRef> {
         let mut ids = Vec::with_capacity(texts.len());
-        look_up(&mut self.map, texts, |id| ids.push(id));
-        Arc::new(UInt32Array::from(ids))
+        self.texts.look_up(texts, |id| ids.push(id))?;
+        Ok(Arc::new(UInt32Array::from(ids)))
     }
 
     /// The numbers of the texts of `rows`, so many.
@@ -104,7 +124,7 @@ impl TextIds {
         // Where there are more texts than rows, the rows are looked up.
         let shared = column.shared().filter(|shared| *shared <= selected);
         let Some(texts) = shared.and_then(|_| column.shared_texts()) else {
-            return Ok(self.of_texts(&column.array(rows)));
+            return self.of_texts(&column.array(rows));
         };
         self.places.clear();
         column.places(rows, &mut self.places);
@@ -114,7 +134,7 @@ impl TextIds {
         if let Some(nulls) = nulls {
             let null: ArrayRef = Arc::new(StringViewArray::new_null(1));
             let mut number = 0;
-            look_up(&mut self.map, &null, |id| number = id);
+            self.texts.look_up(&null, |id| number = id)?;
             (!nulls.inner()).set_indices().for_each(|row| ids[row] = number);
         }
         Ok(Arc::new(UInt32Array::from(ids)))
@@ -139,23 +159,30 @@ impl TextIds {
         self.numbers.clear();
         self.numbers.resize(self.is_used.len(), 0);
         let mut places = used.values().iter();
-        look_up(&mut self.map, &texts, |id| {
+        let numbers = &mut self.numbers;
+        self.texts.look_up(&texts, |id| {
             if let Some(place) = places.next() {
-                self.numbers[*place as usize] = id;
+                numbers[*place as usize] = id;
             }
-        });
-        Ok(())
+        })
     }
 }
 
-/// Calls `found` with the number of each text.
-fn look_up(map: &mut ArrowBytesViewMap<u32>, texts: &ArrayRef, found: impl FnMut(u32)) {
-    let mut next = map.len() as u32;
-    let number = |_: Option<&[u8]>| {
-        next += 1;
-        next - 1
-    };
-    map.insert_if_new(texts, number, found);
+impl Texts {
+    /// Calls `found` with the number of each text.
+    fn look_up(&mut self, texts: &ArrayRef, found: impl FnMut(u32)) -> Result<()> {
+        let map = match self {
+            Self::Met(map) => map,
+            Self::Joined(joined) => return joined.look_up(texts, found),
+        };
+        let mut next = map.len() as u32;
+        let number = |_: Option<&[u8]>| {
+            next += 1;
+            next - 1
+        };
+        map.insert_if_new(texts, number, found);
+        Ok(())
+    }
 }
 
 /// One partition's share of the chunks, with texts as numbers.
@@ -166,7 +193,8 @@ impl IdRows {
     ///
     /// # Errors
     /// The query was cancelled, or chunks cannot be read.
-    pub(crate) fn next(&mut self) -> Result<Option<RecordBatch>> {
+    pub(crate) async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        std::future::poll_fn(|context| self.0.poll_turn(context)).await;
         match self.0.timed_part()? {
             Some(Part::Rows(batch)) => Ok(Some(batch)),
             Some(Part::Sums(_)) => Err(external(internal("sums were not asked for"))),
