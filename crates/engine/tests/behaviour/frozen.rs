@@ -487,7 +487,8 @@ fn thread_freezes_and_ends_with_the_database() {
     let db = Database::in_memory(config).unwrap();
     filled(&db);
     let before = all(&db);
-    let frozen = || ask(&db, "SELECT count(*) FROM albireo.chunks WHERE state = 'frozen'") != "0";
+    let frozen =
+        || ask(&db, "SELECT count(*) FROM albireo.chunks WHERE state IN ('frozen', 'evicted')") != "0";
     albireo_testing::wait_until("a chunk is frozen", frozen);
     assert_eq!(all(&db), before);
     run(&db, "UPDATE t SET b = b + 1; DELETE FROM t WHERE id < 10");
