@@ -36,7 +36,7 @@ mod part;
 mod runs;
 mod system;
 
-pub use buffer::Buffer;
+pub(crate) use buffer::Buffer;
 pub(crate) use claim::Claim;
 pub use part::{NewPart, Part};
 use runs::Runs;

@@ -7,7 +7,7 @@ use super::{BlockPool, OutOfMemory};
 /// A buffer that lies in a slab, so in a large page: a disk fills it in half the time that it takes for as many small pages.
 ///
 /// B-1 The bytes are this buffer's alone from when it is made until it is dropped; it holds its pool for so long.
-pub struct Buffer {
+pub(crate) struct Buffer {
     start: NonNull<u8>,
     len: usize,
     pool: BlockPool,
@@ -24,13 +24,8 @@ impl Buffer {
     ///
     /// # Errors
     /// The pool has no memory, of its limit or of the system.
-    pub fn new(pool: &BlockPool, len: usize) -> Result<Self, OutOfMemory> {
+    pub(crate) fn new(pool: &BlockPool, len: usize) -> Result<Self, OutOfMemory> {
         Ok(Self { start: pool.alloc(len)?, len, pool: pool.clone() })
-    }
-
-    /// Its length in bytes.
-    pub fn len(&self) -> usize {
-        self.len
     }
 }
 
