@@ -298,6 +298,24 @@ impl<S: Section> Column<S> {
         }
     }
 
+    /// Where the value of `row` begins, for whoever will want it soon: the rest of its section from there. None if it lies in
+    /// no section of this column.
+    #[inline]
+    pub fn begins(&self, row: usize) -> Option<&[u8]> {
+        let (section, at) = match &self.store {
+            Store::Constant(_) | Store::Lent(_) => return None,
+            Store::Integers { width, codes, .. } => (codes, self.place(row) * *width as usize),
+            Store::Plain(section) => (section, self.place(row) * self.kind.stride()?),
+            Store::FixedTexts { length, bytes } => (bytes, self.place(row) * *length as usize),
+            Store::Texts { offsets, .. } => (offsets, self.place(row) * 4),
+            Store::Packed(packed) => match &packed.lengths {
+                Lengths::One(length) => (&packed.codes, row * *length as usize * packed.alphabet.bits() / 8),
+                Lengths::Offsets { offsets, .. } => (offsets, row * 4),
+            },
+        };
+        section.bytes().get(at..)
+    }
+
     /// Whether `row` is NULL.
     #[inline]
     pub fn is_null(&self, row: usize) -> bool {

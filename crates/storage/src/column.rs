@@ -149,6 +149,28 @@ pub trait Fixed: Sealed + Copy + 'static {
     const NAME: &'static str;
 }
 
+/// Writes a value of fixed width: the low bytes of `bits`, by one store.
+///
+/// # Safety
+/// `width` bytes may be written there.
+///
+/// # Panics
+/// No column has this width.
+#[inline]
+pub(crate) unsafe fn put_fixed(to: *mut u8, width: u16, bits: u128) {
+    // SAFETY: the caller's; byte arrays need no alignment.
+    unsafe {
+        match width {
+            1 => to.write(bits as u8),
+            2 => to.cast::<[u8; 2]>().write((bits as u16).to_le_bytes()),
+            4 => to.cast::<[u8; 4]>().write((bits as u32).to_le_bytes()),
+            8 => to.cast::<[u8; 8]>().write((bits as u64).to_le_bytes()),
+            16 => to.cast::<[u8; 16]>().write(bits.to_le_bytes()),
+            _ => unreachable!("values of fixed width take 1, 2, 4, 8 or 16 bytes"),
+        }
+    }
+}
+
 /// By a DECIMAL's precision: what the magnitude of an unscaled value must be below; 0: any.
 macro_rules! limits {
     ($ty:ty, $most:literal) => {{

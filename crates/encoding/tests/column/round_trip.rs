@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use albireo_encoding::{Choose, Column, Encoder, Kind, Scalar, Section, Summary};
+use albireo_encoding::{Choose, Column, Encoder, Kind, Scalar, Section, StoreForm, Summary};
 use albireo_testing::{Random, test};
 
 use crate::support::{CHOICES, Data, compare, draw, edges, float_bits, integer, limits, near, text, wide};
@@ -29,10 +29,32 @@ fn assert_same<S: Section>(data: &Data, column: &Column<S>) {
             }
             _ => assert_eq!(column.integer(row), integer(value)),
         }
+        assert_begins(column, row, value);
     }
     // Other rows have some value.
     (0..data.rows()).for_each(|row| assert!(column.scalar(row).is_of(data.kind)));
     assert_summary(data, column.summary());
+}
+
+/// The value of a row lies where it is said to begin, as far as it lies as it is.
+fn assert_begins<S: Section>(column: &Column<S>, row: usize, value: albireo_encoding::ScalarRef<'_>) {
+    let begins = column.begins(row);
+    let bytes = match (column.form().store, column.kind()) {
+        (StoreForm::Constant, _) => return assert_eq!(begins, None),
+        (StoreForm::Integers { bytes }, _) => {
+            let (base, _) = column.frame().expect("differences have a base");
+            let code = integer(value).wrapping_sub(base);
+            code.to_le_bytes()[..usize::from(bytes)].to_vec()
+        }
+        (StoreForm::Plain { bytes }, Kind::F32 | Kind::F64) => {
+            float_bits(value).to_le_bytes()[..usize::from(bytes)].to_vec()
+        }
+        (StoreForm::Plain { .. }, _) => wide(value).to_vec(),
+        (StoreForm::FixedTexts { .. }, _) if begins.is_some() => text(value).to_vec(),
+        // What is lent lies nowhere here, and of others the offsets come first, or codes.
+        _ => return,
+    };
+    assert!(begins.is_some_and(|begins| begins.starts_with(&bytes)), "{}: row {row}", column.form());
 }
 
 fn assert_summary(data: &Data, summary: &Summary) {

@@ -255,7 +255,7 @@ impl Residence {
 
     /// The column, if it is here.
     #[inline]
-    fn get(&self, column: ColumnId) -> Option<&Column<Part>> {
+    pub(super) fn get(&self, column: ColumnId) -> Option<&Column<Part>> {
         self.here[column.index()].get()
     }
 }

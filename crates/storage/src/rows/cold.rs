@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use super::shadow::Replaced;
 use super::{HeapUse, RowPlace, Rows, no_such_row};
-use crate::column::Fixed;
+use crate::column::{Fixed, put_fixed};
 use crate::directory::Entry;
 use crate::frozen::{EncodedChunk, FrozenChunk, MOST_TEXT_BYTES};
 use crate::layout::{BITMAP_BYTES, ColumnLocation, VALIDITY_ENTRY};
@@ -25,12 +25,17 @@ use crate::pool::{Need, OutOfMemory};
 /// Free slots among which those of a chunk that is frozen are looked for.
 const MOST_FREE: u64 = 64 << 10;
 
+/// Bytes of the buffer for texts of rows that move which are kept for the next one.
+const MOST_KEPT: usize = 4 << 10;
+
 /// Rows that the running transaction has moved.
 #[derive(Default)]
 pub(super) struct Moved {
     /// Their slots, by the TIDs by which they are known.
     to: BTreeMap<Tid, Tid>,
     from: FxHashMap<Tid, Tid>,
+    /// For one text at a time on its way.
+    text: Vec<u8>,
 }
 
 /// Why a chunk is not frozen.
@@ -105,6 +110,14 @@ impl Rows {
         self.dir.frozen.get(tid.chunk())
     }
 
+    /// Has a frozen row on its way into the processor's caches.
+    #[inline]
+    pub(crate) fn prefetch_frozen(&self, tid: Tid) {
+        if let Some(chunk) = self.frozen_chunk(tid) {
+            chunk.prefetch(tid.slot());
+        }
+    }
+
     /// To be filled by [`Rows::freeze`].
     pub(crate) fn nothing_replaced(&self) -> Replaced {
         Replaced::new(&self.registry)
@@ -115,7 +128,7 @@ impl Rows {
     #[inline(never)]
     pub(super) fn frozen_value<T: Fixed>(&self, tid: Tid, at: &ColumnLocation) -> T {
         let (chunk, slot) = self.frozen(tid);
-        let value = chunk.fixed(at.column, slot);
+        let value = chunk.fixed(at.column, slot).to_le_bytes();
         let mut bytes = T::ZERO;
         let width = bytes.as_ref().len();
         bytes.as_mut().copy_from_slice(&value[..width]);
@@ -207,39 +220,65 @@ impl Rows {
     /// Writes the values of a row of a frozen or cooling chunk into a new slot of another chunk.
     pub(crate) fn copy_out(&mut self, from: Tid, to: Tid) -> Result<(), OutOfMemory> {
         debug_assert!(from.chunk() != to.chunk(), "a row moves to another chunk");
-        let (layout, frozen) = (Arc::clone(&self.layout), self.frozen_chunk(from).map(Arc::clone));
-        for at in layout.columns() {
-            let is_null = match &frozen {
+        for number in 0..self.layout.columns().len() {
+            let at = self.layout.columns()[number];
+            let is_null = match self.frozen_chunk(from) {
                 Some(chunk) => chunk.is_null(at.column, from.slot()),
-                None => self.is_null(from, at),
+                None => self.is_null(from, &at),
             };
             let row = self.locate(to);
             // SAFETY: located just now, and `at` is of the layout; the slot is new.
             let place = unsafe {
                 if at.nullable() {
-                    self.new_null(row, at, is_null);
+                    self.new_null(row, &at, is_null);
                 }
-                self.new_place(row, at)
+                self.new_place(row, &at)
             };
             if at.physical.is_string() {
-                let text = match &frozen {
-                    Some(chunk) => chunk.text(at.column, from.slot()),
-                    None => Cow::Owned(self.text(from, at).into_owned()),
-                };
                 // SAFETY: the place of a value of `at` in a slot of this chunk, which is new: blocks stay where they are.
-                unsafe { self.put_text(to.chunk(), at, &text, place)? };
+                unsafe { self.copy_text_out(from, to.chunk(), &at, place)? };
                 continue;
             }
-            let mut value = [0; 16];
-            match &frozen {
-                _ if is_null => {}
-                Some(chunk) => value = chunk.fixed(at.column, from.slot()),
-                None => value[..usize::from(at.width)].copy_from_slice(self.raw(from, at)),
+            match self.frozen_chunk(from) {
+                // SAFETY: `width` bytes lie there by the layout's I-1.
+                _ if is_null => unsafe { put_fixed(place, at.width, 0) },
+                // SAFETY: as above.
+                Some(chunk) => unsafe {
+                    put_fixed(place, at.width, chunk.fixed(at.column, from.slot()));
+                },
+                None => {
+                    let value = self.raw(from, &at);
+                    // SAFETY: as above; the value lies in another chunk.
+                    unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), place, value.len()) };
+                }
             }
-            // SAFETY: `width` bytes lie there by the layout's I-1, at most 16 of a value that is no text.
-            unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), place, usize::from(at.width)) };
         }
         Ok(())
+    }
+
+    /// # Safety
+    /// As of [`Rows::put_text`].
+    unsafe fn copy_text_out(
+        &mut self,
+        from: Tid,
+        chunk: usize,
+        at: &ColumnLocation,
+        place: *mut u8,
+    ) -> Result<(), OutOfMemory> {
+        let mut text = std::mem::take(&mut self.moved.text);
+        match self.frozen_chunk(from) {
+            Some(frozen) => frozen.text_in(at.column, from.slot(), &mut text),
+            None => {
+                text.clear();
+                text.extend_from_slice(&self.text(from, at));
+            }
+        }
+        // SAFETY: the caller's.
+        let done = unsafe { self.put_text(chunk, at, &text, place) };
+        if text.capacity() <= MOST_KEPT {
+            self.moved.text = text;
+        }
+        done
     }
 
     /// A row is moved: it stays known by its TID.

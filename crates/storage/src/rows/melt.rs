@@ -8,6 +8,7 @@ use albireo_base::ids::CHUNK_ROWS;
 use super::shadow::{Shadow, ShadowHeap};
 use super::{Replaced, Rows};
 use crate::bitmap;
+use crate::column::put_fixed;
 use crate::layout::{BITMAP_BYTES, VALIDITY_ENTRY};
 use crate::pool::OutOfMemory;
 
@@ -42,13 +43,11 @@ impl Shadow {
                     continue;
                 }
                 let value = match frozen.is_null(at.column, slot) {
-                    true => [0; 16],
+                    true => 0,
                     false => frozen.fixed(at.column, slot),
                 };
                 // SAFETY: `width` bytes lie there by the layout's I-1; the block is nobody else's (I-2 of `shadow`).
-                unsafe {
-                    std::ptr::copy_nonoverlapping(value.as_ptr(), self.slot(tid, at), usize::from(at.width));
-                };
+                unsafe { put_fixed(self.slot(tid, at), at.width, value) };
             }
         }
         Ok(())

@@ -53,6 +53,7 @@ impl Table {
     fn move_to_hot(&mut self, tid: Tid) -> Result<Tid, TableError> {
         debug_assert!(self.rows.is_live(tid), "only live rows move");
         self.rows.require(tid)?;
+        self.rows.prefetch_frozen(tid);
         // All that may fail for memory comes first.
         self.rows.prepare_to_die(tid)?;
         let slot = self.rows.new_slot()?;

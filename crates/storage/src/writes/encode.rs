@@ -230,7 +230,7 @@ impl Group<'_> {
         let value = match rows.frozen_chunk(slot) {
             None => SlotValue::Lies(slot, rows.raw(slot, at)),
             Some(chunk) if at.physical.is_string() => SlotValue::Text(chunk.text(column, slot.slot())),
-            Some(chunk) => SlotValue::Fixed(chunk.fixed(column, slot.slot())),
+            Some(chunk) => SlotValue::Fixed(chunk.fixed(column, slot.slot()).to_le_bytes()),
         };
         Slot { null: rows.is_null(slot, at), value }
     }

@@ -3,6 +3,7 @@
 use albireo_base::Tid;
 
 use super::RowAddress;
+use crate::column::put_fixed;
 use crate::directory::Entry;
 use crate::layout::{OneRow, Physical, VALIDITY_ENTRY};
 use crate::registry::ColumnSet;
@@ -124,7 +125,7 @@ unsafe fn fill(rows: &Rows, tid: Tid, columns: ColumnSet, one: &OneRow, to: *mut
         }
         // SAFETY: the value lies in its row's part of the group (I-1 of the layout).
         let place = unsafe { place_of(at.entry as usize).add(at.offset as usize) };
-        let (fixed, view);
+        let view;
         let bytes: &[u8] = match at.physical {
             // An empty text is all zeroes, in its slot and as a view.
             _ if at.physical.is_string() && chunk.is_empty_text(at.column, tid.slot()) => &[],
@@ -135,8 +136,9 @@ unsafe fn fill(rows: &Rows, tid: Tid, columns: ColumnSet, one: &OneRow, to: *mut
                 &view.0
             }
             _ => {
-                fixed = chunk.fixed(at.column, tid.slot());
-                &fixed[..usize::from(at.width)]
+                // SAFETY: the value is as wide.
+                unsafe { put_fixed(place, at.width, chunk.fixed(at.column, tid.slot())) };
+                continue;
             }
         };
         // SAFETY: at most as many bytes as the value is wide.
