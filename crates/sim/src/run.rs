@@ -79,6 +79,8 @@ impl Totals {
         self.counts.frozen += summary.counts.frozen;
         self.counts.emptied += summary.counts.emptied;
         self.counts.evicted += summary.counts.evicted;
+        self.counts.cooled += summary.counts.cooled;
+        self.counts.warmed += summary.counts.warmed;
     }
 }
 
@@ -96,6 +98,8 @@ impl fmt::Display for Totals {
             frozen,
             emptied,
             evicted,
+            cooled,
+            warmed,
             ..
         } = counts;
         write!(
@@ -103,7 +107,7 @@ impl fmt::Display for Totals {
             "{runs} runs, {events} events, {transactions} transactions, {crashes} crashes, {recoveries} \
              recoveries, {loaded} of them from one of {archives} archives and {without_newest} not from the newest, {complete} known to be complete; {lost} transactions lost, none \
              acknowledged; {refused} refused; {damages} files damaged, {found} databases not opened for it; {frozen} \
-             tables frozen, chunks of {emptied} of them emptied, of {evicted} evicted"
+             tables frozen, chunks of {emptied} of them emptied, of {evicted} evicted; of {cooled} cooled, and of {warmed} hot again"
         )
     }
 }

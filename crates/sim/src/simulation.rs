@@ -58,6 +58,8 @@ enum Action {
     Archive,
     /// The rows of a table are frozen, those of chunks that have many holes move, and some leave memory.
     Freeze,
+    /// The chunks of a table cool, or are hot again.
+    Cool,
 }
 
 /// How a transaction was asked for.
@@ -112,6 +114,10 @@ pub struct Counts {
     pub emptied: u64,
     /// Times that frozen chunks left memory.
     pub evicted: u64,
+    /// Times that chunks began to cool.
+    pub cooled: u64,
+    /// Times that cooling ones were hot again.
+    pub warmed: u64,
 }
 
 /// A run under way.
@@ -423,17 +429,35 @@ impl Simulation {
             }
             Action::Archive => self.checkpoint(life),
             Action::Freeze => self.freeze(life),
+            Action::Cool => self.cool(life),
         }
+    }
+
+    /// One of the tables that have rows of their own; none where there are none, or others have the memory.
+    fn any_table(&mut self, life: &Life) -> Option<String> {
+        let tables = &self.model.state.tables;
+        if life.bank.is_none() || tables.is_empty() {
+            return None;
+        }
+        let which = self.random.below(tables.len() as u64) as usize;
+        tables.keys().nth(which).cloned()
+    }
+
+    /// Has a table's chunks cool, or those that do be hot again: nothing that can be seen changes, and nothing is logged.
+    fn cool(&mut self, life: &Life) -> Result<(), String> {
+        let Some(name) = self.any_table(life) else { return Ok(()) };
+        let cools = self.random.percent(70);
+        let done = life.database.cool_table(&name, cools);
+        let chunks = done.map_err(|error| format!("{name} cannot cool: {error}"))?;
+        let count = if cools { &mut self.counts.cooled } else { &mut self.counts.warmed };
+        *count += u64::from(chunks > 0);
+        self.trace.note(format_args!("{} {name}: {chunks} chunks", if cools { "cool" } else { "warm" }));
+        Ok(())
     }
 
     /// Freezes a table: nothing that can be seen changes, and nothing is logged.
     fn freeze(&mut self, life: &Life) -> Result<(), String> {
-        let tables = &self.model.state.tables;
-        if life.bank.is_none() || tables.is_empty() {
-            return Ok(());
-        }
-        let which = self.random.below(tables.len() as u64) as usize;
-        let name = tables.keys().nth(which).expect("there are so many tables");
+        let Some(name) = self.any_table(life) else { return Ok(()) };
         let frozen = life.database.execute(&format!("CALL albireo.freeze('{name}')"));
         let outcomes = frozen.map_err(|error| format!("{name} cannot be frozen: {error}"))?;
         let emptied = outcomes.iter().any(|outcome| {
@@ -469,6 +493,7 @@ impl Simulation {
             210..215 => Action::Seal,
             240..260 => Action::Mark,
             260..266 => Action::Freeze,
+            266..270 => Action::Cool,
             215..220 => Action::Wait,
             220..221 => Action::Query,
             221..224 => Action::Fill,

@@ -18,6 +18,7 @@ fn seeds_find_nothing_and_meet_everything_that_can_happen() {
     assert!(counts.lost > 0 && counts.refused > 0, "{totals}");
     assert!(counts.archives > 0 && counts.loaded > 0 && counts.without_newest > 0, "{totals}");
     assert!(counts.frozen > 0 && counts.emptied > 0 && counts.evicted > 0, "{totals}");
+    assert!(counts.cooled > 0 && counts.warmed > 0, "{totals}");
     assert!(counts.damages > 0 && counts.found > 0 && counts.complete > 0, "{totals}");
 }
 

@@ -110,6 +110,8 @@ struct Inner {
     kept_bytes: u64,
     /// What runs may take that nobody has and that keep their pages.
     warm_run_bytes: u64,
+    /// Slabs that nobody has and that [`BlockPool::shrink`] leaves their pages.
+    reserve_slabs: usize,
     /// While positive, all allocations may use that.
     opened: AtomicU64,
     /// While positive, allocations may pass the limit: an abort must not fail for memory.
@@ -173,17 +175,17 @@ struct Slab {
 impl BlockPool {
     /// A pool that never holds more than `limit_bytes` in use, counted in whole slabs and runs; at least one slab.
     pub fn new(limit_bytes: u64) -> Self {
-        Self::with_warm_runs(limit_bytes, 0)
+        Self::keeping(limit_bytes, 0, RESERVE_SLABS)
     }
 
     /// A pool without a limit for what is taken for a moment, again and again in about the same lengths: up to
-    /// `warm_run_bytes` of runs keep their pages until [`BlockPool::shrink`]. Pages cost as much to have cleared and to give
-    /// back as to be filled from a file.
+    /// `warm_run_bytes` of runs keep their pages until [`BlockPool::shrink`], and so do slabs. Pages cost as much to have
+    /// cleared and to give back as to be filled from a file.
     pub fn for_buffers(warm_run_bytes: u64) -> Self {
-        Self::with_warm_runs(u64::MAX >> 1, warm_run_bytes)
+        Self::keeping(u64::MAX >> 1, warm_run_bytes, 0)
     }
 
-    fn with_warm_runs(limit_bytes: u64, warm_run_bytes: u64) -> Self {
+    fn keeping(limit_bytes: u64, warm_run_bytes: u64, reserve_slabs: usize) -> Self {
         let limit_bytes = limit_bytes.max(SLAB_BYTES as u64);
         let kept_slabs = match limit_bytes >= LEAST_WITH_KEPT_BYTES {
             true => (limit_bytes / KEPT_PART / SLAB_BYTES as u64).max(LEAST_KEPT_SLABS),
@@ -199,6 +201,7 @@ impl BlockPool {
                 limit_bytes,
                 kept_bytes,
                 warm_run_bytes,
+                reserve_slabs,
                 opened: AtomicU64::new(0),
                 emergency: AtomicU64::new(0),
                 in_use_bytes: AtomicU64::new(0),
@@ -274,10 +277,11 @@ impl BlockPool {
     pub fn shrink(&self) -> u64 {
         let slab_bytes = SLAB_BYTES as u64;
         let mut state = self.inner.state.lock();
-        let spare = state.least_warm.saturating_sub(RESERVE_SLABS);
+        let reserve = self.inner.reserve_slabs;
+        let spare = state.least_warm.saturating_sub(reserve);
         let mut given = 0;
         while given < spare
-            && state.warm.len() > RESERVE_SLABS
+            && state.warm.len() > reserve
             && state.held_bytes() >= state.asked_bytes + slab_bytes
         {
             State::cool_slab(&mut state);

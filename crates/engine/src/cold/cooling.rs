@@ -14,9 +14,10 @@
 //! Paper: Funke, Kemper and Neumann, *Compacting Transactional Data in Hybrid OLTP & OLAP Databases*, VLDB 2012, §3.3. There
 //! an observer of pages says in advance that few are written.
 
-use albireo_base::TableId;
+use albireo_base::ids::CHUNK_SHIFT;
+use albireo_base::{PartitionId, SqlError, SqlState, TableId};
 use albireo_partition::TableHandle;
-use albireo_storage::{ChunkView, MOST_MOVED_ROWS};
+use albireo_storage::{ChunkView, MOST_MOVED_ROWS, Table};
 
 use super::FreezeReport;
 use super::freezer::{ChunkPlace, LOOKS, Seen};
@@ -150,6 +151,40 @@ impl Database {
             let done = self.inner.partitions.cool(table, partition, chunks);
             report.cooled += done.iter().filter(|(_, outcome)| outcome.is_ok()).count() as u64;
         }
+    }
+
+    /// Has all chunks of a table cool that may, or all that do be hot again; tells how many. For simulations: a database that
+    /// runs by itself chooses some ([`crate::FreezeSchedule`]).
+    ///
+    /// # Errors
+    /// 42P01: there is no such table.
+    pub fn cool_table(&self, name: &str, cools: bool) -> Result<u64, SqlError> {
+        let catalog = self.catalog();
+        let Some(def) = catalog.table_named(None, name) else {
+            let text = format!("relation \"{name}\" does not exist");
+            return Err(SqlError::new(SqlState::UNDEFINED_TABLE, text));
+        };
+        Ok(self.cool_all_of(TableHandle::new(def.id, def.is_shared()), cools))
+    }
+
+    /// Has all chunks cool that may, or all that do be hot again; tells how many.
+    pub(super) fn cool_all_of(&self, table: TableHandle, cools: bool) -> u64 {
+        let partitions = &self.inner.partitions;
+        partitions.end_chunks(table);
+        let count = if table.is_shared() { 1 } else { partitions.count() };
+        let mut done = 0;
+        for partition in (0..count).map(PartitionId) {
+            let slots = partitions.with_table_if_there(table, partition, Table::slots).unwrap_or(0);
+            let chunks = 0..(slots >> CHUNK_SHIFT) as u32;
+            done += match cools {
+                true => {
+                    let outcomes = partitions.cool(table, partition, chunks.collect());
+                    outcomes.iter().filter(|(_, outcome)| outcome.is_ok()).count()
+                }
+                false => chunks.filter(|chunk| partitions.end_cooling(table, partition, *chunk)).count(),
+            } as u64;
+        }
+        done
     }
 
     /// Has chunks be hot again that were seen cooling, of tables that are no longer frozen by themselves.

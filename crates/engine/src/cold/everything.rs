@@ -58,23 +58,6 @@ impl Database {
         self.freeze_those(table, Pick { wants: &|_| true, goes_on: &|| true, how: How::Here }, &mut report)
     }
 
-    /// Has all chunks cool, or be hot again.
-    fn cool_all_of(&self, table: TableHandle, is_cool: bool) {
-        let partitions = &self.inner.partitions;
-        partitions.end_chunks(table);
-        let count = if table.is_shared() { 1 } else { partitions.count() };
-        for partition in (0..count).map(PartitionId) {
-            let slots = partitions.with_table_if_there(table, partition, Table::slots).unwrap_or(0);
-            let chunks = 0..(slots >> albireo_base::ids::CHUNK_SHIFT) as u32;
-            match is_cool {
-                true => drop(partitions.cool(table, partition, chunks.collect())),
-                false => chunks.for_each(|chunk| {
-                    partitions.end_cooling(table, partition, chunk);
-                }),
-            }
-        }
-    }
-
     fn freeze_everything(&self) {
         static ASKED: OnceLock<Option<Asked>> = OnceLock::new();
         let Some(asked) = *ASKED.get_or_init(Asked::read) else { return };
@@ -87,7 +70,7 @@ impl Database {
             let slots = self.inner.partitions.with_table_if_there(table, PartitionId(0), Table::slots);
             if slots.is_some_and(|slots| slots > 0 && slots < MOST_SLOTS) {
                 match asked {
-                    Asked::Cool => self.cool_all_of(table, !statement.is_multiple_of(4 * EVERY)),
+                    Asked::Cool => drop(self.cool_all_of(table, !statement.is_multiple_of(4 * EVERY))),
                     // Memory that is short keeps rows as they are.
                     Asked::Freeze | Asked::Evict => drop(self.freeze_all_of(table)),
                 }

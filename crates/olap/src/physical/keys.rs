@@ -9,14 +9,13 @@
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{NullEquality, Result};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_optimizer::sanity_checker::SanityCheckPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::{HashJoinExec, HashJoinExecBuilder};
 
+use super::joins::with_other_keys;
 use super::pack::{Pack, Part};
 use super::ranges;
 
@@ -30,16 +29,7 @@ impl PhysicalOptimizerRule for PackJoinKeys {
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let packed = Arc::clone(&plan).transform_up(|node| {
-            let packed = node.downcast_ref::<HashJoinExec>().map(pack).transpose()?.flatten();
-            Ok(packed.map_or(Transformed::no(node), Transformed::yes))
-        })?;
-        // A packed join no longer tells that its keys' columns are equal. Where an order relied on it,
-        // the plan stays as it was.
-        if packed.transformed && SanityCheckPlan::new().optimize(Arc::clone(&packed.data), config).is_ok() {
-            return Ok(packed.data);
-        }
-        Ok(plan)
+        with_other_keys(plan, config, pack)
     }
 
     fn name(&self) -> &str {

@@ -11,6 +11,7 @@ mod accumulators;
 mod dense;
 mod groups;
 mod in_scan;
+mod joins;
 mod keys;
 mod nullable;
 mod order;

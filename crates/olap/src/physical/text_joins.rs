@@ -12,18 +12,17 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Schema};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{JoinType, NullEquality, Result};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_optimizer::sanity_checker::SanityCheckPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::{HashJoinExec, HashJoinExecBuilder, PartitionMode};
 
 use super::in_scan::scan_of;
+use super::joins::with_other_keys;
 use super::texts::shared_texts;
 use crate::errors::{external, internal};
 use crate::pool::Account;
@@ -39,17 +38,7 @@ impl PhysicalOptimizerRule for JoinByNumbers {
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let numbered = Arc::clone(&plan).transform_up(|node| {
-            let join = node.downcast_ref::<HashJoinExec>();
-            let numbered = join.map(|join| by_numbers(join, config)).transpose()?.flatten();
-            Ok(numbered.map_or(Transformed::no(node), Transformed::yes))
-        })?;
-        // The join no longer tells that the texts are equal. Where an order relied on it, the plan stays as it was.
-        if numbered.transformed && SanityCheckPlan::new().optimize(Arc::clone(&numbered.data), config).is_ok()
-        {
-            return Ok(numbered.data);
-        }
-        Ok(plan)
+        with_other_keys(plan, config, |join| by_numbers(join, config))
     }
 
     fn name(&self) -> &str {

@@ -257,6 +257,15 @@ fn slabs_that_nobody_wants_go_back_to_the_kernel_but_for_a_reserve() {
 }
 
 #[test]
+fn pool_for_buffers_keeps_no_slab_that_nobody_wants() {
+    let pool = BlockPool::for_buffers(8 << 20);
+    fill_and_free(&pool, 4);
+    assert_eq!(pool.shrink(), 0, "they were wanted since the pool began");
+    assert_eq!(pool.shrink(), 4 * SLAB_BYTES as u64);
+    assert_eq!((slabs_with_contents(&pool), pool.reserved_bytes()), (0, 0));
+}
+
+#[test]
 fn slabs_that_are_used_in_turns_stay() {
     let pool = BlockPool::new(256 << 20);
     fill_and_free(&pool, 60);
