@@ -163,6 +163,8 @@ pub struct End {
     pub tail: Option<(PathBuf, u64)>,
     /// What was left out.
     pub torn: Option<Torn>,
+    /// The only segment, if it has no header: a crash came while it was made, or it has lost what it held.
+    pub headless: Option<PathBuf>,
 }
 
 /// The rest of a write that a crash interrupted.
@@ -439,6 +441,7 @@ impl LogReader {
         let mut end = self.end_here(torn);
         if self.data.is_empty() {
             (end.tail, end.next_segment) = (None, found.number);
+            end.headless = Some(found.path);
         }
         self.end = Some(end);
         Ok(())
@@ -509,6 +512,7 @@ impl LogReader {
             next_segment: here.map_or(1, |found| found.number + 1),
             tail: here.map(|found| (found.path.clone(), self.offset as u64)),
             torn,
+            headless: None,
         }
     }
 

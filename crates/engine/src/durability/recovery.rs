@@ -329,6 +329,12 @@ fn check_controls(
     let completeness =
         completeness::judge(controls, end, &reached, directory).map_err(|missing| incomplete(*missing))?;
     if reached.segment == 0 && position.is_none() {
+        report.notices.extend(end.headless.iter().map(|path| {
+            format!(
+                "the redo log {} has no header: a crash came while it was made, or what it held is lost",
+                path.display()
+            )
+        }));
         return Ok(());
     }
     report.completeness = Some(completeness);

@@ -248,3 +248,23 @@ fn newest_archive_is_the_one_that_is_named_when_none_can_be_loaded() {
     let error = refusal(&disk.files());
     assert!(error.message().starts_with("no archive can be loaded; the newest is 2: "), "{error}");
 }
+
+#[test]
+fn log_that_lost_its_only_file_s_contents_is_not_taken_for_a_new_one_in_silence() {
+    let disk = CrashDisk::new(1);
+    let db = open(&disk, 1, 1);
+    assert_eq!(db.recovery().notices, [""; 0]);
+    db.execute("CREATE TABLE t (a INTEGER)").unwrap();
+    let mut files = disk.files();
+    drop(db);
+    // A crash came before the control files said that anything was durable.
+    let is_log = |path: &Path| path.extension().is_some_and(|extension| extension == "log");
+    files.retain(|path, _| is_log(path));
+    assert_eq!(files.len(), 1);
+    files.values_mut().for_each(Vec::clear);
+    let recovery = open(&disk_of(&files), 1, 1).recovery();
+    assert!(
+        matches!(&recovery.notices[..], [notice] if notice.contains("00001.log has no header")),
+        "{recovery:?}"
+    );
+}
