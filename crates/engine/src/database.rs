@@ -15,7 +15,9 @@ use albireo_partition::{
     SnapshotStatistics, TableHandle,
 };
 use albireo_sql::Catalog;
-use albireo_storage::{BlockPool, HandleError, RowFault, SnapshotRegistry, SnapshotScope, Table, TableError};
+use albireo_storage::{
+    BlockPool, HandleError, RowFault, SnapshotRegistry, SnapshotScope, Table, TableError, unless_away,
+};
 use parking_lot::{Mutex, RwLock};
 
 use crate::cold::{Evicting, Freezing};
@@ -610,11 +612,22 @@ impl Database {
         if !def.is_shared() && self.inner.partitions.count() > 1 {
             return None;
         }
-        let _fixed = self.inner.definitions.try_read()?;
         let handle = TableHandle::new(table, def.is_shared());
-        self.inner.partitions.with_table(handle, PartitionId(0), |table| {
-            table.is_live(tid).then(|| columns.iter().map(|&c| table.value(tid, c)).collect())
-        })
+        let value = |table: &Table| {
+            unless_away(|| table.is_live(tid).then(|| columns.iter().map(|&c| table.value(tid, c)).collect()))
+        };
+        let ask = || {
+            let _fixed = self.inner.definitions.try_read()?;
+            Some(self.inner.partitions.with_table(handle, PartitionId(0), value))
+        };
+        match ask()? {
+            Ok(key) => key,
+            // The partition's owner waits for no disk. What was fetched stays while it is held.
+            Err(away) => {
+                away.fetch().ok()?;
+                ask()?.ok()?
+            }
+        }
     }
 }
 

@@ -37,7 +37,7 @@ pub use column::{Col, Fixed, HandleError, TextCol};
 pub use encoded::EncodedView;
 pub use frozen::ahead::{DirectFile, ReadAhead};
 pub use frozen::away::{Evicted, FetchError, Shelf};
-pub use frozen::prepass::{MOST_WORK, count_work, waiting, with_prepass, without_waiting};
+pub use frozen::prepass::{MOST_WORK, count_work, unless_away, waiting, with_prepass, without_waiting};
 pub use frozen::{ChunkEncoder, EncodedChunk};
 pub use key::{Key, KeyBuilder, KeyRef, ShortKey};
 pub use layout::{ColumnLocation, ColumnSpec, Layout, LayoutChoice, LayoutError, MAX_TEXT_BYTES, Physical};

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use albireo::{Config, Database, Eviction};
+use albireo::{Abort, Config, Database, Eviction, Procedure, Route, SqlState, Transaction, Value};
 use albireo_env::{Disk, Env, MemoryDisk, PlacedFile};
 
 use crate::frozen::{CHANGES, all, filled, freeze};
@@ -291,6 +291,54 @@ fn damaged_file_is_an_error_of_those_who_need_it() {
     assert_eq!(ask(&db, "SELECT b FROM t WHERE id = 30000"), "2");
     cold_files(&disk).for_each(|file| file.set_len(0).unwrap());
     assert_eq!(state(&fails(&db, "SELECT * FROM t WHERE id = 77")), "XX001");
+}
+
+/// Inserts a row with this key.
+struct Insert(albireo::TableHandle);
+
+impl Procedure for Insert {
+    type Args = i32;
+    type Output = ();
+
+    fn name(&self) -> &str {
+        "insert"
+    }
+
+    fn route(&self, _: &i32) -> Route {
+        Route::Crossing
+    }
+
+    fn run(&self, tx: &mut Transaction, key: &i32) -> Result<(), Abort> {
+        tx.insert_values_at(tx.home(), self.0, &[Value::Integer(*key), Value::Null])?;
+        Ok(())
+    }
+}
+
+#[test]
+fn key_in_the_way_is_told_unless_its_row_cannot_be_read() {
+    if !rows_stay() {
+        return;
+    }
+    let disk = MemoryDisk::default();
+    let db = database_on(&disk, small());
+    run(
+        &db,
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER); INSERT INTO t SELECT g, g * g FROM generate_series(1, 100) q (g)",
+    );
+    let insert = db.register_procedure(Insert(db.with_table("t", |table, _| Ok(table)).unwrap()));
+    let refused = |key| {
+        let error = insert.call(&key).unwrap_err();
+        assert_eq!(error.state(), SqlState::UNIQUE_VIOLATION, "{error}");
+        error.detail().map(str::to_owned)
+    };
+    let told = Some("Key (id)=(7) already exists.".to_owned());
+    assert_eq!(refused(7), told);
+    evict(&db);
+    assert_eq!(refused(7), told);
+    evict(&db);
+    cold_files(&disk).for_each(|file| file.set_len(0).unwrap());
+    assert_eq!(refused(7), None);
+    insert.call(&101).unwrap();
 }
 
 #[test]

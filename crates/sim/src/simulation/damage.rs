@@ -245,9 +245,12 @@ impl Simulation {
         }
     }
 
-    /// What was damaged is done with: the database has opened.
+    /// What was damaged is done with: the database has opened. Frames that it took for unfinished do not come back: those
+    /// that are written now take their place.
     pub(super) fn after_damage(&mut self) {
-        if let Some(LogHarm { harm, .. }) = self.log_harm.take() {
+        if let Some(LogHarm { harm, reach, .. }) = self.log_harm.take()
+            && !matches!(reach, Reach::Last(_))
+        {
             harm.undo(&self.machine.disk);
         }
         if self.random.percent(40) {

@@ -89,6 +89,18 @@ pub fn waiting<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
+/// Runs `work` of somebody who owns a partition and can do without it, or fetch what is away and ask again.
+///
+/// # Errors
+/// What it has met that is away; it ended there.
+pub fn unless_away<R>(work: impl FnOnce() -> R) -> Result<R, Evicted> {
+    let ended = catch_unwind(AssertUnwindSafe(|| without_waiting(work)));
+    ended.map_err(|panic| match panic.downcast() {
+        Ok(evicted) => *evicted,
+        Err(other) => resume_unwind(other),
+    })
+}
+
 /// What [`MODE`] was before.
 struct Before(Mode);
 

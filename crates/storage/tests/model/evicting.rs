@@ -8,7 +8,7 @@ use albireo_base::{ColumnId, SqlType, StatementProgress, Tid, Value};
 use albireo_encoding::Choose;
 use albireo_storage::{
     BlockPool, ColdChunk, Evicted, EvictedChunk, FetchError, IndexKind, IndexSpec, LayoutChoice, MOST_WORK,
-    OutOfMemory, Savepoint, Shelf, TableError, count_work, with_prepass, without_waiting,
+    OutOfMemory, Savepoint, Shelf, TableError, count_work, unless_away, with_prepass, without_waiting,
 };
 
 use crate::shape::Shape;
@@ -228,6 +228,17 @@ fn only_transactions_have_a_prepass() {
     let mut world = away(CHUNK_ROWS as u32);
     world.table.delete(&mut world.undo, Tid(9)).unwrap();
     world.abort();
+}
+
+#[test]
+fn who_can_do_without_what_is_away_gets_it_or_is_told() {
+    let world = away(CHUNK_ROWS as u32);
+    let read = || unless_away(|| world.table.row(Tid(3)));
+    let away = read().unwrap_err();
+    assert_eq!((away.chunks(), away.fetch()), (1, Ok(1)));
+    assert_eq!(read().as_ref(), Ok(&*world.current[&Tid(3)]));
+    let other = catch_unwind(|| unless_away(|| resume_unwind(Box::new("a panic")))).unwrap_err();
+    assert_eq!(other.downcast_ref::<&str>(), Some(&"a panic"));
 }
 
 #[test]
