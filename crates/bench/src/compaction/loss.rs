@@ -6,17 +6,13 @@ use std::time::Duration;
 use albireo::{Database, SqlError, SqlState};
 
 use super::report::Loss;
-use super::{Bench, freeze, row_count, wrong};
+use super::{Bench, GROWING, freeze, row_count, wrong};
 use crate::config::{Config, Procedures};
 use crate::driver::{Loading, SystemUnderTest};
 use crate::target::Albireo;
 use crate::tpcc::consistency;
 use crate::tpcc::input::{Inputs, Transaction};
 use crate::tpcc::rows::Timestamp;
-
-/// The tables that grow, those last whose rows deliveries change: what it costs to change frozen rows is another figure,
-/// measured right after, and two fifths of the throughput. The paper freezes rows that nobody changes.
-const IN_TURN: [&str; 3] = ["history", "order_line", "orders"];
 
 /// Transactions that the thread makes at once.
 const BATCH: usize = 64;
@@ -101,7 +97,7 @@ impl Bench<'_> {
         let alone = self.rate(counters, wait(duration))?;
         let mut rows = 0;
         let beside = self.rate(counters, || {
-            for table in IN_TURN {
+            for table in GROWING {
                 rows += row_count(db, table)?;
                 freeze(db, table)?;
             }

@@ -37,8 +37,9 @@ pub use report::{
     PrefixScans, QueryTimes, RunSums, Schemes, Size,
 };
 
-/// The tables that grow for ever.
-const GROWING: [&str; 3] = ["order_line", "history", "orders"];
+/// The tables that grow for ever, those last whose rows deliveries change. What it costs to change frozen rows is another figure
+/// than what freezing costs, and the paper freezes rows that nobody changes.
+const GROWING: [&str; 3] = ["history", "order_line", "orders"];
 
 /// What is run.
 #[derive(Clone, Debug)]

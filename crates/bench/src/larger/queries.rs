@@ -1,11 +1,12 @@
 //! How fast queries go through rows of which most are in files, against reading these files from end to end.
 //!
 //! TPC-C makes orders; ORDERS and ORDER_LINE are frozen, all of their chunks leave memory, and a transaction reads a row of
-//! every fourth, which fetches that chunk. Then Q1 and the top-10 query run. The disk counts the bytes that they read of the
-//! files: those of the columns that they need, of three quarters of the chunks. It counts them when the page cache has them,
-//! because else what lies between two pieces may be read along. These bytes a second are set against those of one thread
-//! that reads the same files from their beginning to their end, in pieces of the size that the query read on average. Before each of both, the page cache forgets the files; with them in the page cache, the same is measured
-//! too. Each question is a new one, of which nothing is kept, and its answer is the same as before anything left.
+//! every fourth, which fetches that chunk. Then Q1 and the top-10 query run. The disk counts the bytes that they read of
+//! the files: those of the columns that they need, of three quarters of the chunks. It counts them when the page cache has
+//! them, because else what lies between two pieces may be read along. These bytes a second are set against those of one
+//! thread that reads the same files from their beginning to their end, in pieces of the size that the query read on
+//! average. Before each of both, the page cache forgets the files; with them in the page cache, the same is measured too.
+//! Each question is a new one, of which nothing is kept, and its answer is the same as before anything left.
 
 use std::sync::Arc;
 use std::time::Duration;
