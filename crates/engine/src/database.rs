@@ -14,7 +14,7 @@ use albireo_partition::{
     Abort, CallError, PartitionCounters, Partitions, PartitionsConfig, Procedure, Sessions,
     SnapshotStatistics, TableHandle,
 };
-use albireo_sql::Catalog;
+use albireo_sql::{Catalog, TableDef};
 use albireo_storage::{
     BlockPool, HandleError, RowFault, SnapshotRegistry, SnapshotScope, Table, TableError, unless_away,
 };
@@ -480,12 +480,7 @@ impl Database {
     ) -> Result<R, SqlError> {
         let _fixed = self.inner.definitions.read();
         let catalog = self.catalog();
-        let Some(table) = catalog.table_named(None, name) else {
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_TABLE,
-                format!("relation \"{name}\" does not exist"),
-            ));
-        };
+        let table = table_called(&catalog, name)?;
         self.inner.handed_out.lock().insert(table.id);
         let handle = TableHandle::new(table.id, table.is_shared());
         let result = self.inner.partitions.with_table(handle, PartitionId(0), |table| look(handle, table));
@@ -629,6 +624,17 @@ impl Database {
             }
         }
     }
+}
+
+/// The table of a name that no statement has, but a program.
+///
+/// # Errors
+/// 42P01: there is none.
+pub(crate) fn table_called<'c>(catalog: &'c Catalog, name: &str) -> Result<&'c TableDef, SqlError> {
+    let table = catalog.table_named(None, name).map(Arc::as_ref);
+    table.ok_or_else(|| {
+        SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))
+    })
 }
 
 impl Drop for Inner {

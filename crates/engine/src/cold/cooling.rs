@@ -15,13 +15,14 @@
 //! an observer of pages says in advance that few are written.
 
 use albireo_base::ids::CHUNK_SHIFT;
-use albireo_base::{PartitionId, SqlError, SqlState, TableId};
+use albireo_base::{PartitionId, SqlError, TableId};
 use albireo_partition::TableHandle;
 use albireo_storage::{ChunkView, MOST_MOVED_ROWS, Table};
 
 use super::FreezeReport;
 use super::freezer::{ChunkPlace, LOOKS, Seen};
 use crate::Database;
+use crate::database::table_called;
 
 /// For so many of the schedule's times a chunk is not tried again.
 const RESTS: u64 = 8;
@@ -160,10 +161,7 @@ impl Database {
     /// 42P01: there is no such table.
     pub fn cool_table(&self, name: &str, cools: bool) -> Result<u64, SqlError> {
         let catalog = self.catalog();
-        let Some(def) = catalog.table_named(None, name) else {
-            let text = format!("relation \"{name}\" does not exist");
-            return Err(SqlError::new(SqlState::UNDEFINED_TABLE, text));
-        };
+        let def = table_called(&catalog, name)?;
         Ok(self.cool_all_of(TableHandle::new(def.id, def.is_shared()), cools))
     }
 
