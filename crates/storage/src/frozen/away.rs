@@ -12,7 +12,8 @@
 //!   snapshots that hold the chunk from before read on.
 //! - W-3 A transaction never waits for it: in [`super::prepass::without_waiting`], reading what is away ends the
 //!   transaction by an unwind with [`Evicted`], to be run again when that was [fetched](Evicted::fetch); it may run on
-//!   before, to find out what else it needs ([`super::prepass`]). Everybody else waits.
+//!   before, to find out what else it needs ([`super::prepass`]). Everybody else waits, unless
+//!   they ask for what is here alone ([`super::prepass::unless_away`]), as who owns a partition should.
 //! - W-4 What a change reads is here before the change begins ([`crate::Table`]'s `require`), so W-3 leaves none half done,
 //!   and no change is made of a row whose values are made up.
 //! - W-5 The first chunk of [`Evicted`] is needed for sure, the others are not: only the first one's errors are told, and
