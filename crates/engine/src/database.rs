@@ -468,6 +468,16 @@ impl Database {
         ProcedureHandle::repeatable(self, procedure)
     }
 
+    /// The table that a program calls so, other than in a statement.
+    ///
+    /// # Errors
+    /// 42P01: there is none.
+    pub(crate) fn table_called(&self, name: &str) -> Result<Arc<TableDef>, SqlError> {
+        self.catalog().table_named(None, name).cloned().ok_or_else(|| {
+            SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))
+        })
+    }
+
     /// Looks at a table's shape, to make handles for a procedure. From then on the table's indexes
     /// are not dropped but with the table, since handles say which of them they mean by position.
     ///
@@ -479,8 +489,7 @@ impl Database {
         look: impl FnOnce(TableHandle, &Table) -> Result<R, HandleError>,
     ) -> Result<R, SqlError> {
         let _fixed = self.inner.definitions.read();
-        let catalog = self.catalog();
-        let table = table_called(&catalog, name)?;
+        let table = self.table_called(name)?;
         self.inner.handed_out.lock().insert(table.id);
         let handle = TableHandle::new(table.id, table.is_shared());
         let result = self.inner.partitions.with_table(handle, PartitionId(0), |table| look(handle, table));
@@ -624,17 +633,6 @@ impl Database {
             }
         }
     }
-}
-
-/// The table of a name that no statement has, but a program.
-///
-/// # Errors
-/// 42P01: there is none.
-pub(crate) fn table_called<'c>(catalog: &'c Catalog, name: &str) -> Result<&'c TableDef, SqlError> {
-    let table = catalog.table_named(None, name).map(Arc::as_ref);
-    table.ok_or_else(|| {
-        SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))
-    })
 }
 
 impl Drop for Inner {

@@ -36,8 +36,9 @@ Commands:
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    // The manifest is two levels down: crates/xtask.
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("xtask lies in crates/");
+    // Of the checkout that cargo runs this for: two may build into one directory. The manifest is two levels down there.
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").into());
+    let root = Path::new(&manifest).ancestors().nth(2).expect("xtask lies in crates/");
     let outcome = match arguments.as_slice() {
         ["tidy"] => tidy::run(root),
         ["sanitize"] => sanitize::run(root, &sanitize::ALL),

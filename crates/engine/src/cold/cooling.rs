@@ -22,7 +22,6 @@ use albireo_storage::{ChunkView, MOST_MOVED_ROWS, Table};
 use super::FreezeReport;
 use super::freezer::{ChunkPlace, LOOKS, Seen};
 use crate::Database;
-use crate::database::table_called;
 
 /// For so many of the schedule's times a chunk is not tried again.
 const RESTS: u64 = 8;
@@ -160,8 +159,7 @@ impl Database {
     /// # Errors
     /// 42P01: there is no such table.
     pub fn cool_table(&self, name: &str, cools: bool) -> Result<u64, SqlError> {
-        let catalog = self.catalog();
-        let def = table_called(&catalog, name)?;
+        let def = self.table_called(name)?;
         Ok(self.cool_all_of(TableHandle::new(def.id, def.is_shared()), cools))
     }
 
