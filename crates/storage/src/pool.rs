@@ -1,5 +1,5 @@
 //! Block memory: a few large regions on huge pages, cut into slabs of 2 MiB, each slab into blocks
-//! of one size. Beside them, for sections of frozen chunks, runs of small pages (`runs`), and for short ones the
+//! of one size. Beside them, for sections of frozen chunks, runs of pages (`runs`), and for short ones the
 //! allocator of everything else.
 //!
 //! Responsible for: handing out and taking back blocks and [`Part`]s from any thread, keeping a
@@ -32,6 +32,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 mod buffer;
 mod claim;
+mod extents;
 mod part;
 mod runs;
 mod system;
@@ -110,6 +111,8 @@ struct Inner {
     kept_bytes: u64,
     /// What runs may take that nobody has and that keep their pages.
     warm_run_bytes: u64,
+    /// Runs are to lie in huge pages.
+    has_huge_runs: bool,
     /// Slabs that nobody has and that [`BlockPool::shrink`] leaves their pages.
     reserve_slabs: usize,
     /// While positive, all allocations may use that.
@@ -201,6 +204,7 @@ impl BlockPool {
                 limit_bytes,
                 kept_bytes,
                 warm_run_bytes,
+                has_huge_runs: warm_run_bytes == 0,
                 reserve_slabs,
                 opened: AtomicU64::new(0),
                 emergency: AtomicU64::new(0),
@@ -288,11 +292,7 @@ impl BlockPool {
             given += 1;
         }
         state.least_warm = state.warm.len();
-        for (run, bytes) in state.runs.take_all_warm() {
-            // SAFETY: whole pages of a region; taken just now, so nobody else's.
-            MutexGuard::unlocked(&mut state, || unsafe { system::give_back(run.0, bytes) });
-            state.runs.give(run.0, bytes);
-        }
+        Self::shrink_runs(&mut state);
         given as u64 * slab_bytes
     }
 
@@ -474,50 +474,6 @@ impl BlockPool {
         self.give_small(bytes as u64);
     }
 
-    /// Pages in a row, a multiple of [`system::PAGE_BYTES`], with zeroes or what was there before. Before it refuses, it asks for relief.
-    fn alloc_run(&self, bytes: usize) -> Result<NonNull<u8>, OutOfMemory> {
-        self.with_relief(|| self.try_alloc_run(bytes))
-    }
-
-    fn try_alloc_run(&self, bytes: usize) -> Result<NonNull<u8>, OutOfMemory> {
-        let mut state = self.inner.state.lock();
-        self.admit(&state, bytes as u64, Need::Ordinary)?;
-        if let Some(run) = state.runs.take_warm(bytes) {
-            self.count_in_use(bytes as u64);
-            return Ok(run);
-        }
-        let run = state.runs.take(bytes).ok_or_else(|| self.refused_by_system())?;
-        // Slabs that are warm make room for its pages (I-4).
-        while state.held_bytes() > self.inner.limit_bytes && State::cool_slab(&mut state) {}
-        let is_tight = self.is_tight(&state);
-        drop(state);
-        // SAFETY: whole pages of a region, which nobody else has.
-        unsafe { system::provide(run, bytes) };
-        self.count_in_use(bytes as u64);
-        if is_tight {
-            self.relieve(false);
-        }
-        Ok(run)
-    }
-
-    /// Gives a run back, and its pages to the kernel unless they are kept for the next.
-    ///
-    /// # Safety
-    /// S-1: `run` came from [`BlockPool::alloc_run`] of this pool with the same `bytes`.
-    /// S-2: nobody reads or writes it any more, and it is given back once.
-    unsafe fn free_run(&self, run: NonNull<u8>, bytes: usize) {
-        let mut state = self.inner.state.lock();
-        if state.runs.warm_bytes() + bytes as u64 <= self.inner.warm_run_bytes {
-            state.runs.keep_warm(run, bytes);
-        } else {
-            // SAFETY: whole pages of a region (S-1), and nobody else's (S-2) until they are free below.
-            MutexGuard::unlocked(&mut state, || unsafe { system::give_back(run, bytes) });
-            state.runs.give(run, bytes);
-        }
-        drop(state);
-        self.count_out_of_use(bytes as u64);
-    }
-
     fn count_in_use(&self, bytes: u64) {
         self.inner.in_use_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -572,6 +528,12 @@ impl BlockPool {
         }
     }
 
+    /// Gives back what is warm or ready where it lifts what is held above the limit (I-4).
+    fn keep_to_limit(&self, state: &mut MutexGuard<'_, State>) {
+        let is_over = |state: &State| state.held_bytes() > self.inner.limit_bytes;
+        while is_over(state) && (State::cool_slab(state) || state.runs.cool()) {}
+    }
+
     fn take_slab(&self, state: &mut State, need: Need) -> Result<SlabPtr, OutOfMemory> {
         self.admit(state, SLAB_BYTES as u64, need)?;
         let slab = match state.warm.pop_back() {
@@ -580,6 +542,9 @@ impl BlockPool {
         };
         state.least_warm = state.least_warm.min(state.warm.len());
         state.slabs_in_use += 1;
+        if state.held_bytes() > self.inner.limit_bytes {
+            state.runs.cool();
+        }
         if state.has_toucher && state.warm.len() < RESERVE_SLABS / 2 {
             self.inner.wanted.notify_one();
         }

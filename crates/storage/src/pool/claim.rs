@@ -24,8 +24,7 @@ impl BlockPool {
     fn admit_small(&self, state: &mut MutexGuard<'_, State>, bytes: u64) -> Result<(), OutOfMemory> {
         self.admit(state, bytes, Need::Ordinary)?;
         state.small_bytes += bytes;
-        // Slabs that are warm make room (I-4 of the pool).
-        while state.held_bytes() > self.inner.limit_bytes && State::cool_slab(state) {}
+        self.keep_to_limit(state);
         Ok(())
     }
 

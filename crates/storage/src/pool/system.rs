@@ -88,6 +88,28 @@ pub(super) unsafe fn provide(start: NonNull<u8>, bytes: usize) {
     unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_POPULATE_WRITE) };
 }
 
+/// Asks for pages that are about to be written, of 2 MiB where the kernel has them, and waits for them: it clears each at
+/// once. From then on small ones come and go there.
+///
+/// They are met by writing and not asked for as in [`provide`], since whoever changes the mappings of the process, and all
+/// that come behind him, would wait for those.
+///
+/// # Safety
+/// S-1: they are whole huge pages of a region that is mapped. S-2: they are the caller's.
+pub(super) unsafe fn provide_huge(start: NonNull<u8>, bytes: usize) {
+    let advise = |advice: libc::c_int| {
+        // SAFETY: it changes no contents, and the pages are the caller's (S-1, S-2). Advice: where the kernel has no huge
+        // pages for us, small ones serve.
+        unsafe { libc::madvise(start.as_ptr().cast(), bytes, advice) };
+    };
+    advise(libc::MADV_HUGEPAGE);
+    for offset in (0..bytes).step_by(PAGE_BYTES) {
+        // SAFETY: it is mapped, and the caller's (S-1, S-2).
+        unsafe { start.as_ptr().add(offset).write_volatile(0) };
+    }
+    advise(libc::MADV_NOHUGEPAGE);
+}
+
 /// Writes one byte of each page, so that the kernel provides it now.
 pub(super) fn touch(slab: SlabPtr) {
     for offset in (0..SLAB_BYTES).step_by(PAGE_BYTES) {

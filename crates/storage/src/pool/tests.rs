@@ -85,7 +85,7 @@ fn free_slabs(pool: &BlockPool) -> (usize, usize) {
 /// All memory has come back, and is whole.
 fn assert_all_is_back(pool: &BlockPool) {
     assert_eq!(pool.in_use_bytes(), 0);
-    let state = pool.inner.state.lock();
+    let mut state = pool.inner.state.lock();
     assert_eq!((state.taken_bytes(), state.slabs_in_use, state.slabs.len()), (0, 0, 0));
     assert!(state.partial.values().all(std::collections::BTreeSet::is_empty));
     let slabs = state.regions.len() * REGION_BYTES / SLAB_BYTES;
@@ -391,5 +391,73 @@ fn buffers_keep_their_pages_until_the_pool_shrinks() {
     drop(other);
     pool.shrink();
     assert_eq!(pool.reserved_bytes(), 0);
+    assert_all_is_back(&pool);
+}
+
+/// A pool, and parts of so many bytes in it, each filled with its number.
+fn with_parts(limit_bytes: u64, parts: usize, bytes: usize) -> (BlockPool, Vec<Part>) {
+    let pool = BlockPool::new(limit_bytes);
+    let parts = (0..parts).map(|n| Part::new(&pool, &vec![n as u8; bytes]).unwrap()).collect();
+    (pool, parts)
+}
+
+#[test]
+fn runs_are_cut_from_windows_one_after_the_other() {
+    let (pool, parts) = with_parts(64 << 20, 5, 1_200_000);
+    let taken = parts[0].memory_bytes();
+    for (n, pair) in parts.windows(2).enumerate() {
+        assert_eq!(pair[0].as_ptr() as usize + taken, pair[1].as_ptr() as usize);
+        assert!(pair[0].iter().all(|&byte| byte == n as u8), "one may lie in two windows");
+    }
+    assert_eq!(pool.inner.state.lock().runs.free_bytes(), (0, 3 * SLAB_BYTES - 5 * taken));
+    assert_eq!(pool.reserved_bytes(), 3 * SLAB_BYTES as u64, "what is ready counts");
+    assert_eq!(pool.shrink(), 0);
+    assert_eq!(pool.reserved_bytes(), 3 * SLAB_BYTES as u64, "it was wanted");
+    pool.shrink();
+    assert_eq!(pool.reserved_bytes(), 5 * taken as u64);
+    drop(parts);
+    assert_all_is_back(&pool);
+}
+
+#[test]
+fn gaps_are_filled_when_they_are_many() {
+    let (pool, mut parts) = with_parts(64 << 20, 40, 256 << 10);
+    let free = |pool: &BlockPool| pool.inner.state.lock().runs.free_bytes();
+    assert_eq!(free(&pool), (0, 0));
+    let gap = parts.swap_remove(17).as_ptr();
+    let another = Part::new(&pool, &vec![41; 256 << 10]).unwrap();
+    assert_ne!(another.as_ptr(), gap, "one of forty is few");
+    assert_eq!(free(&pool), (256 << 10, 7 * (256 << 10)));
+    parts.push(another);
+    let gaps: Vec<_> = [1, 9, 10, 22, 30].map(|n| parts.swap_remove(n).as_ptr()).into();
+    // What is ready comes first.
+    parts.extend((0..7).map(|n| Part::new(&pool, &vec![50 + n; 256 << 10]).unwrap()));
+    assert_eq!(free(&pool), (6 * (256 << 10), 0));
+    let filled = Part::new(&pool, &vec![60; 256 << 10]).unwrap();
+    assert!(gap == filled.as_ptr() || gaps.contains(&filled.as_ptr()));
+    assert_eq!(free(&pool), (5 * (256 << 10), 0));
+    // A window that is all free is whole again.
+    drop(filled);
+    drop(parts);
+    assert_all_is_back(&pool);
+}
+
+#[test]
+fn what_is_ready_makes_room_for_slabs_and_for_longer_runs() {
+    let slab = SLAB_BYTES as u64;
+    let (pool, parts) = with_parts(4 * slab, 1, 256 << 10);
+    assert_eq!(pool.reserved_bytes(), slab);
+    let blocks: Vec<_> = (0..3).map(|_| pool.alloc(SLAB_BYTES).unwrap()).collect();
+    assert_eq!(pool.reserved_bytes(), 4 * slab);
+    assert!(pool.alloc(SLAB_BYTES).is_err(), "taken is more than three slabs");
+    let rest = Part::new(&pool, &vec![2; SLAB_BYTES - (256 << 10)]).unwrap();
+    assert_eq!(pool.reserved_bytes(), 4 * slab);
+    drop(rest);
+    // SAFETY: ours, of this size, given back once.
+    blocks.into_iter().for_each(|block| unsafe { pool.free(block, SLAB_BYTES) });
+    let long = Part::new(&pool, &vec![3; 3 * SLAB_BYTES]).unwrap();
+    assert!(pool.reserved_bytes() <= 4 * slab);
+    assert!(long.iter().all(|&byte| byte == 3) && parts[0].iter().all(|&byte| byte == 0));
+    drop((parts, long));
     assert_all_is_back(&pool);
 }
