@@ -32,3 +32,4 @@ pub mod stall;
 pub mod target;
 pub mod tpcc;
 pub mod versions;
+pub mod waits;

@@ -143,7 +143,10 @@ fn bench_compaction_asks_frozen_rows_what_it_asks_hot_ones() {
     assert_eq!(report["memory"].as_array().map(Vec::len), Some(3));
     assert_eq!(report["columns"].as_array().map(Vec::len), Some(12));
     assert_eq!(report["scans"].as_array().map(Vec::len), Some(3));
-    assert_shown(&report, 10);
+    // On a slow machine few rows come in a second, and nothing is cold.
+    let cold = report["loss"]["cold"]["seconds"].as_array().map_or(0, Vec::len);
+    assert_shown(&report, 9 + usize::from(cold > 0));
+    assert_eq!(report["loss"]["all"]["seconds"].as_array().map(Vec::len), Some(2));
     let observed = &report["observers"];
     assert_eq!(observed["transaction_ns"]["frozen"].as_array().map(Vec::len), Some(8));
     assert_eq!(observed["reads_ms"]["frozen"].as_array().map(Vec::len), Some(8));

@@ -33,8 +33,8 @@ use crate::progress::Observer;
 use pair::Pair;
 
 pub use report::{
-    Archives, CompactionReport, Freezing, InTurns, InstantCompression, Loss, Marks, Observers, PrefixScan,
-    PrefixScans, QueryTimes, RunSums, Schemes, Size,
+    Archives, CompactionReport, Freezing, InTurns, InstantCompression, Loss, LossTimes, Marks, Observers,
+    PrefixScan, PrefixScans, QueryTimes, RunSums, Schemes, Size,
 };
 
 /// The tables that grow for ever, those last whose rows deliveries change. What it costs to change frozen rows is another figure

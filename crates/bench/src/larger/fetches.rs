@@ -3,7 +3,8 @@
 //! One thread updates rows of a small table by their keys, all the time. Another reads, from time to time, a row of each
 //! chunk of a table whose chunks have all left memory: each read has its chunk fetched. Both are in one partition. What is
 //! measured is updates during these reads, and in as long a time in which the other thread sleeps. Between these, chunks
-//! leave again, and the page cache forgets the files: that is not measured.
+//! leave again, and the page cache forgets the files: that is not measured. The longest update counts less the time for
+//! which the host of a virtual machine stopped its thread: alone too, some were stopped for 28 ms.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use albireo_env::Clock;
 use super::report::FetchTimes;
 use super::{Bench, Experiment, chunk_counts, no_thread, wrong};
 use crate::latency::Durations;
+use crate::waits::{Longest, Waits};
 
 const TABLES: &str = "CREATE TABLE hot (id BIGINT PRIMARY KEY, hits BIGINT NOT NULL);
                       CREATE TABLE cold (id BIGINT PRIMARY KEY, t TEXT NOT NULL)";
@@ -52,8 +54,8 @@ impl Period {
 /// How long updates took.
 #[derive(Default)]
 struct Taken {
-    alone: Durations,
-    beside: Durations,
+    alone: (Durations, Longest),
+    beside: (Durations, Longest),
 }
 
 impl Bench<'_> {
@@ -80,8 +82,12 @@ impl Bench<'_> {
             let taken = updates.join().expect("the updates do not panic");
             done?;
             let taken = taken?;
-            (times.alone, times.updates_alone) = (taken.alone.quantiles(1_000), taken.alone.count());
-            (times.beside, times.updates_beside) = (taken.beside.quantiles(1_000), taken.beside.count());
+            let [alone, beside] = [taken.alone, taken.beside].map(|(durations, longest)| {
+                let longest_us = longest.less_host_ns as f64 / 1e3;
+                (durations.quantiles(1_000), durations.count(), longest_us)
+            });
+            (times.alone, times.updates_alone, times.alone_less_host_us) = alone;
+            (times.beside, times.updates_beside, times.beside_less_host_us) = beside;
             Ok(times)
         })
     }
@@ -164,6 +170,7 @@ impl Bench<'_> {
 /// Updates rows of the hot table until it is over.
 fn update(db: &Database, clock: &Clock, period: &Period, is_over: &AtomicBool) -> Result<Taken, SqlError> {
     let (connection, mut taken, mut state) = (db.connect(), Taken::default(), 1_u64);
+    let mut waits = Waits::new(clock);
     while !is_over.load(Ordering::Relaxed) {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let id = ((state >> 33) % HOT_ROWS) as i64;
@@ -174,13 +181,15 @@ fn update(db: &Database, clock: &Clock, period: &Period, is_over: &AtomicBool) -
         }
         let took = clock.now() - before;
         // One that began or ended outside does not count.
-        if period.now() == of {
-            match of & 3 {
-                kind if kind == Kind::Alone as u64 => taken.alone.record(took),
-                kind if kind == Kind::Beside as u64 => taken.beside.record(took),
-                _ => {}
-            }
+        let mut measured = match (period.now() == of, of & 3) {
+            (true, kind) if kind == Kind::Alone as u64 => Some(&mut taken.alone),
+            (true, kind) if kind == Kind::Beside as u64 => Some(&mut taken.beside),
+            _ => None,
+        };
+        if let Some((durations, _)) = &mut measured {
+            durations.record(took);
         }
+        waits.record(took, measured.map(|(_, longest)| longest));
     }
     Ok(taken)
 }

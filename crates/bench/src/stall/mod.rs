@@ -21,11 +21,12 @@ use std::time::Duration;
 
 use albireo::{Config as Settings, Database, Outcome, SqlError};
 use albireo_base::SqlState;
-use albireo_env::{Clock, CoreWaits, Env, Turns};
+use albireo_env::{Clock, Env};
 
 use crate::driver::Cancel;
 use crate::latency::Durations;
 use crate::progress::Observer;
+use crate::waits::{Longest, Waits};
 
 pub use report::{Beside, StallReport};
 
@@ -35,8 +36,6 @@ const TABLE: &str = "CREATE TABLE big (id BIGINT PRIMARY KEY, hits BIGINT NOT NU
 const POINT: &str = "UPDATE big SET hits = hits + 1 WHERE id = $1";
 /// Memory taken ahead for each row: so much of it is in use while a statement makes all of them anew.
 const ROW_BYTES: u64 = 400;
-/// Updates after which a thread asks again how long it has waited for a core.
-const ASKED_EVERY: u32 = 256;
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -182,60 +181,18 @@ struct Points<'a> {
     is_measured: AtomicBool,
 }
 
-/// How long updates took; how long the longest took, less the time in which the thread waited for a core; and less
-/// what the host of this virtual machine took of it besides.
+/// How long updates took.
 #[derive(Default)]
 struct Taken {
     durations: Durations,
-    longest_on_core_ns: u64,
-    longest_ns: u64,
-}
-
-/// What a thread did not run since this was asked before, although it was ready to.
-struct Waits<'c> {
-    clock: &'c Clock,
-    waits: Option<CoreWaits>,
-    so_far: Turns,
-    at_ns: u64,
-    on_core_ns: u64,
-}
-
-/// In nanoseconds.
-#[derive(Clone, Copy)]
-struct Waited {
-    /// For a core, because other threads had them.
-    for_core_ns: u64,
-    /// Without leaving its core: the host had it do something else. Known if it never left it since it was asked before.
-    for_host_ns: u64,
-}
-
-impl<'c> Waits<'c> {
-    fn new(clock: &'c Clock) -> Self {
-        let waits = CoreWaits::of_this_thread();
-        let mut waits = Self { clock, waits, so_far: Turns::default(), at_ns: clock.now(), on_core_ns: 0 };
-        waits.since();
-        waits
-    }
-
-    fn since(&mut self) -> Waited {
-        let now = self.waits.as_ref().and_then(CoreWaits::so_far).unwrap_or_default();
-        let (at_ns, on_core_ns) = (self.clock.now(), albireo_env::cpu_time_ns());
-        let before = std::mem::replace(&mut self.so_far, now);
-        let took_ns = at_ns - std::mem::replace(&mut self.at_ns, at_ns);
-        let ran_ns = on_core_ns - std::mem::replace(&mut self.on_core_ns, on_core_ns);
-        let has_stayed = self.waits.is_some() && before.count == now.count;
-        Waited {
-            for_core_ns: now.waited_ns.saturating_sub(before.waited_ns),
-            for_host_ns: if has_stayed { took_ns.saturating_sub(ran_ns) } else { 0 },
-        }
-    }
+    longest: Longest,
 }
 
 impl Points<'_> {
     /// Updates rows until it is over; how long each took while it was measured.
     fn run(&self) -> Result<Taken, SqlError> {
         let (connection, mut taken, mut state) = (self.db.connect(), Taken::default(), 1_u64);
-        let (mut waits, mut asked_ago) = (Waits::new(self.clock), 0);
+        let mut waits = Waits::new(self.clock);
         let mut before = self.clock.now();
         while !self.is_over.load(Ordering::Relaxed) {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -246,21 +203,12 @@ impl Points<'_> {
                 other => return Err(SqlError::new(SqlState::INTERNAL_ERROR, format!("{other:?}"))),
             }
             let now = self.clock.now();
-            if self.is_measured.load(Ordering::Relaxed) {
+            let is_measured = self.is_measured.load(Ordering::Relaxed);
+            if is_measured {
                 taken.durations.record(now - before);
                 self.made.fetch_add(1, Ordering::Relaxed);
             }
-            asked_ago += 1;
-            let least_ns = taken.longest_on_core_ns.min(taken.longest_ns);
-            if now - before > least_ns || asked_ago == ASKED_EVERY {
-                let waited = waits.since();
-                asked_ago = 0;
-                if self.is_measured.load(Ordering::Relaxed) {
-                    let less = |ns: u64| (now - before).saturating_sub(ns);
-                    taken.longest_on_core_ns = taken.longest_on_core_ns.max(less(waited.for_core_ns));
-                    taken.longest_ns = taken.longest_ns.max(less(waited.for_host_ns));
-                }
-            }
+            waits.record(now - before, is_measured.then_some(&mut taken.longest));
             before = now;
         }
         Ok(taken)
@@ -348,8 +296,8 @@ fn beside(db: &Database, bulk: &Bulk, config: &StallConfig, clock: &Clock) -> Re
         per_second,
         alone_us: taken_alone.durations.quantiles(1000),
         latency_us: taken.durations.quantiles(1000),
-        longest_on_core_us: taken.longest_on_core_ns as f64 / 1e3,
-        longest_less_host_us: taken.longest_ns as f64 / 1e3,
+        longest_on_core_us: taken.longest.on_core_ns as f64 / 1e3,
+        longest_less_host_us: taken.longest.less_host_ns as f64 / 1e3,
         machine_us: machine_ns(clock, took) as f64 / 1e3,
     })
 }
