@@ -180,7 +180,8 @@ pub struct CompactionArgs {
     /// Seconds for which TPC-C runs before rows are frozen, and alone before each turn beside freezing
     #[arg(long, default_value_t = 3, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub seconds: u32,
-    /// How often what is compared is measured; the median counts
+    /// How often what is compared is measured; the median counts. What takes less than a second is measured more often,
+    /// and scans in three tables
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub turns: u32,
     /// Run only what contains this: loss of throughput, observers, archives, prefix scans, instant compression, sums of runs,

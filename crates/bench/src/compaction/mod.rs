@@ -37,8 +37,7 @@ pub use report::{
     PrefixScan, PrefixScans, QueryTimes, RunSums, Schemes, Size,
 };
 
-/// The tables that grow for ever, those last whose rows deliveries change. What it costs to change frozen rows is another figure
-/// than what freezing costs, and the paper freezes rows that nobody changes.
+/// The tables that grow for ever, those last whose rows deliveries change.
 const GROWING: [&str; 3] = ["history", "order_line", "orders"];
 
 /// What is run.
@@ -46,7 +45,7 @@ const GROWING: [&str; 3] = ["history", "order_line", "orders"];
 pub struct CompactionConfig {
     /// TPC-C, with one partition. It runs for `duration` wherever it is to have run or is measured.
     pub workload: Config,
-    /// How often what is compared is measured: medians count.
+    /// How often what is compared is measured: medians count. What takes less than a second is measured more often.
     pub turns: usize,
     /// Only experiments whose names contain this are run.
     pub only: String,
