@@ -210,7 +210,7 @@ pub struct LargerArgs {
     #[arg(long, default_value_t = 3_000, value_name = "MB", value_parser = clap::value_parser!(u64).range(16..=1_000_000))]
     pub megabytes: u64,
     /// How often what is compared is measured; the median counts
-    #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub turns: u32,
     /// Transactions that make the orders that queries read
     #[arg(long, default_value_t = 3_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
@@ -218,7 +218,7 @@ pub struct LargerArgs {
     /// Directory for rows that leave memory; by default the system's for temporary files
     #[arg(long, value_name = "PATH")]
     pub directory: Option<PathBuf>,
-    /// Run only what contains this: TPC-C, fetches, queries
+    /// Run only what contains this: TPC-C, tenfold, fetches, queries
     #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
     pub only: String,
     /// Output format

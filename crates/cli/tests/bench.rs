@@ -175,12 +175,19 @@ fn bench_compaction_asks_frozen_rows_what_it_asks_hot_ones() {
 #[allow(clippy::disallowed_methods, reason = "the test looks at what the program leaves")]
 fn bench_larger_than_memory_fetches_and_queries_and_leaves_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
-    let line = "bench larger-than-memory --small --warehouses 1 --turns 1 --format json";
-    for (only, count) in [("fetches", 1), ("queries", 1)] {
+    let line = "bench larger-than-memory --small --warehouses 1 --turns 1 --megabytes 16 --format json";
+    for (only, count) in [("fetches", 1), ("queries", 1), ("tenfold", 0)] {
         let report = json(&format!("{line} --only {only} --directory {}", directory.path().display()));
         assert_shown(&report, count);
         match only {
             "fetches" => assert_eq!(report["fetches"]["fetches"].as_u64(), Some(12)),
+            "tenfold" => {
+                let runs = report["tenfold"].as_array().expect("a list");
+                assert_eq!(runs.len(), 2);
+                assert!(
+                    runs.iter().all(|run| run["parts"].as_array().is_some_and(|parts| parts.len() == 10))
+                );
+            }
             _ => assert_eq!(report["queries"]["queries"].as_array().map(Vec::len), Some(2)),
         }
     }

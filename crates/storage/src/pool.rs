@@ -17,8 +17,8 @@
 //! - I-2 A block is either free (its index is in its slab's free list, once) or owned by exactly
 //!   one caller.
 //! - I-3 Regions are unmapped only when the last handle to the pool is gone.
-//! - I-4 What is in use, whole slabs, runs and small sections, is not above the limit, but for undoing. What is warm
-//!   besides is given back before a run would lift both together above it.
+//! - I-4 What is in use, whole slabs, runs and small sections, is not above the limit, but for undoing. What is warm or
+//!   ready besides is given back where it lifts both together above the limit: by whoever takes a run, else by the helper.
 //!
 //! Huge pages are asked for with `madvise`; without them TPC-C loses 13-44 % to TLB misses.
 
@@ -111,7 +111,7 @@ struct Inner {
     kept_bytes: u64,
     /// What runs may take that nobody has and that keep their pages.
     warm_run_bytes: u64,
-    /// Runs are to lie in huge pages.
+    /// Runs lie in huge pages, and stay ready when they are given back. Else they have small ones.
     has_huge_runs: bool,
     /// Slabs that nobody has and that [`BlockPool::shrink`] leaves their pages.
     reserve_slabs: usize,
@@ -157,6 +157,8 @@ struct State {
     /// become free.
     partial: HashMap<usize, BTreeSet<usize>>,
     slabs_in_use: u64,
+    /// Slabs with threads that are touching them.
+    slabs_touched: u64,
     runs: Runs,
     /// Bytes of what is too small for either.
     small_bytes: u64,
@@ -178,17 +180,17 @@ struct Slab {
 impl BlockPool {
     /// A pool that never holds more than `limit_bytes` in use, counted in whole slabs and runs; at least one slab.
     pub fn new(limit_bytes: u64) -> Self {
-        Self::keeping(limit_bytes, 0, RESERVE_SLABS)
+        Self::keeping(limit_bytes, None, RESERVE_SLABS)
     }
 
     /// A pool without a limit for what is taken for a moment, again and again in about the same lengths: up to
     /// `warm_run_bytes` of runs keep their pages until [`BlockPool::shrink`], and so do slabs. Pages cost as much to have
     /// cleared and to give back as to be filled from a file.
     pub fn for_buffers(warm_run_bytes: u64) -> Self {
-        Self::keeping(u64::MAX >> 1, warm_run_bytes, 0)
+        Self::keeping(u64::MAX >> 1, Some(warm_run_bytes), 0)
     }
 
-    fn keeping(limit_bytes: u64, warm_run_bytes: u64, reserve_slabs: usize) -> Self {
+    fn keeping(limit_bytes: u64, warm_run_bytes: Option<u64>, reserve_slabs: usize) -> Self {
         let limit_bytes = limit_bytes.max(SLAB_BYTES as u64);
         let kept_slabs = match limit_bytes >= LEAST_WITH_KEPT_BYTES {
             true => (limit_bytes / KEPT_PART / SLAB_BYTES as u64).max(LEAST_KEPT_SLABS),
@@ -203,8 +205,8 @@ impl BlockPool {
                 stop: AtomicBool::new(false),
                 limit_bytes,
                 kept_bytes,
-                warm_run_bytes,
-                has_huge_runs: warm_run_bytes == 0,
+                warm_run_bytes: warm_run_bytes.unwrap_or(0),
+                has_huge_runs: warm_run_bytes.is_none(),
                 reserve_slabs,
                 opened: AtomicU64::new(0),
                 emergency: AtomicU64::new(0),
@@ -223,19 +225,16 @@ impl BlockPool {
         state.has_toucher = true;
         while !self.inner.stop.load(Ordering::Relaxed) {
             let room = state.held_bytes() + SLAB_BYTES as u64 <= self.inner.limit_bytes;
-            if state.warm.len() >= RESERVE_SLABS || !room {
-                self.inner.wanted.wait(&mut state);
+            let is_low = state.warm.len() < RESERVE_SLABS;
+            if is_low && room && State::touch_slab(&mut state) {
+                albireo_env::give_way();
                 continue;
             }
-            let Some(slab) = state.take_fresh() else {
+            // What is ready makes room for slabs, and is given back where both are too much (I-4).
+            let is_over = state.held_bytes() > self.inner.limit_bytes;
+            if !((is_over || is_low && !room) && State::trim(&mut state)) {
                 self.inner.wanted.wait(&mut state);
-                continue;
-            };
-            MutexGuard::unlocked(&mut state, || {
-                system::touch(slab);
-                albireo_env::give_way();
-            });
-            state.warm.push_front(slab);
+            }
         }
         state.has_toucher = false;
     }
@@ -267,13 +266,10 @@ impl BlockPool {
         if state.held_bytes() + SLAB_BYTES as u64 > total_bytes.min(self.inner.limit_bytes) {
             return false;
         }
-        let Some(slab) = state.take_fresh() else { return false };
-        MutexGuard::unlocked(state, || system::touch(slab));
-        state.warm.push_front(slab);
-        true
+        State::touch_slab(state)
     }
 
-    /// Gives the kernel back the slabs that nobody has wanted since this was called last, and warm runs, so that the process
+    /// Gives the kernel back the slabs and runs that nobody has wanted since this was called last, so that the process
     /// shrinks; tells the bytes of the slabs. The reserve stays, and what was preallocated.
     ///
     /// To be called every few seconds or so, by a thread that owns no partition: each slab takes the kernel some
@@ -405,6 +401,7 @@ impl BlockPool {
         self.count_in_use(bytes as u64);
         let address = base + index as usize * bytes;
         debug_assert!(address.is_multiple_of(BLOCK_ALIGN), "blocks are aligned to cache lines");
+        self.keep_to_limit(&mut guard);
         drop(guard);
         if is_tight {
             self.relieve(false);
@@ -488,7 +485,8 @@ impl BlockPool {
         self.inner.in_use_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of slabs that hold at least one block, or are kept free for the next, of runs, and of what is too small.
+    /// Bytes of slabs that hold at least one block, of runs, and of what is too small; and of slabs and runs that are kept
+    /// free for the next.
     pub fn reserved_bytes(&self) -> u64 {
         self.inner.state.lock().held_bytes()
     }
@@ -528,10 +526,16 @@ impl BlockPool {
         }
     }
 
-    /// Gives back what is warm or ready where it lifts what is held above the limit (I-4).
+    /// Gives back what is warm where it lifts what is held above the limit, and has what is ready be given back (I-4). For
+    /// threads that may own a partition.
     fn keep_to_limit(&self, state: &mut MutexGuard<'_, State>) {
         let is_over = |state: &State| state.held_bytes() > self.inner.limit_bytes;
-        while is_over(state) && (State::cool_slab(state) || state.runs.cool()) {}
+        while is_over(state) && State::cool_slab(state) {}
+        match state.has_toucher {
+            true if is_over(state) => drop(self.inner.wanted.notify_one()),
+            true => {}
+            false => while is_over(state) && State::trim(state) {},
+        }
     }
 
     fn take_slab(&self, state: &mut State, need: Need) -> Result<SlabPtr, OutOfMemory> {
@@ -542,9 +546,6 @@ impl BlockPool {
         };
         state.least_warm = state.least_warm.min(state.warm.len());
         state.slabs_in_use += 1;
-        if state.held_bytes() > self.inner.limit_bytes {
-            state.runs.cool();
-        }
         if state.has_toucher && state.warm.len() < RESERVE_SLABS / 2 {
             self.inner.wanted.notify_one();
         }
@@ -578,17 +579,29 @@ impl State {
         self.slabs_in_use * SLAB_BYTES as u64 + self.runs.taken_bytes() + self.small_bytes
     }
 
-    /// Those, and of slabs and runs whose pages are there.
+    /// Those, and of slabs and runs whose pages are there, or about to be.
     fn held_bytes(&self) -> u64 {
-        self.taken_bytes() + self.runs.warm_bytes() + (self.warm.len() * SLAB_BYTES) as u64
+        let slabs = self.warm.len() as u64 + self.slabs_touched;
+        self.taken_bytes() + self.runs.warm_bytes() + slabs * SLAB_BYTES as u64
     }
 
     /// Gives the pages of the warm slab back that was used least recently; whether there was one.
     fn cool_slab(state: &mut MutexGuard<'_, Self>) -> bool {
         let Some(slab) = state.warm.pop_front() else { return false };
+        state.least_warm = state.least_warm.min(state.warm.len());
         // SAFETY: a whole slab of a region; it is in none of the lists, so nobody else touches it.
         MutexGuard::unlocked(state, || unsafe { system::give_back(slab.0, SLAB_BYTES) });
         state.fresh.push(slab);
+        true
+    }
+
+    /// Touches one more slab; whether there was one.
+    fn touch_slab(state: &mut MutexGuard<'_, Self>) -> bool {
+        let Some(slab) = state.take_fresh() else { return false };
+        state.slabs_touched += 1;
+        MutexGuard::unlocked(state, || system::touch(slab));
+        state.slabs_touched -= 1;
+        state.warm.push_front(slab);
         true
     }
 

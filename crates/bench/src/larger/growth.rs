@@ -30,14 +30,14 @@ const LOOKS: u64 = 64;
 /// Of the transactions that have it grow, one part of so many is measured then.
 const MEASURED: u64 = 8;
 /// Parts of the growth whose throughput is told.
-const PARTS: u64 = 10;
+pub(super) const PARTS: u64 = 10;
 /// The tables that grow.
 const GROWING: [&str; 3] = ["order_line", "orders", "history"];
 /// The least limit of a database.
-const LEAST_LIMIT_BYTES: u64 = 16 << 20;
+pub(super) const LEAST_LIMIT_BYTES: u64 = 16 << 20;
 
 /// One database while it grows.
-struct Growing<'a> {
+pub(super) struct Growing<'a> {
     bench: &'a Bench<'a>,
     target: &'a Albireo,
     inputs: Inputs,
@@ -68,12 +68,12 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn grown(&self, plan: Option<&Plan>, limited: bool) -> Result<(GrowthRun, Plan), SqlError> {
-        let cold = self.cold("growth");
-        let mut workload = self.workload(&cold);
-        if let Some(plan) = plan.filter(|_| limited) {
-            workload.database.data_limit_bytes = plan.limit_bytes;
-            workload.database.snapshot_budget_bytes = plan.limit_bytes / 5 * 2;
+    /// A database that is loaded, and in memory but for what leaves for a directory; with a limit, if one is given.
+    pub(super) fn loaded(&self, cold: &Path, limit: Option<u64>) -> Result<(Albireo, Config), SqlError> {
+        let mut workload = self.workload(cold);
+        if let Some(limit) = limit {
+            workload.database.data_limit_bytes = limit;
+            workload.database.snapshot_budget_bytes = limit / 5 * 2;
         }
         let target = Albireo::in_memory(&workload, self.cancel)?;
         // So that it is not taken while they are measured; not more than the limit.
@@ -82,19 +82,17 @@ impl Bench<'_> {
         let population = workload.population(Timestamp(self.env.clock.unix_us()));
         target.load(&workload, &population, &Loading::new(&population, self.observer, self.cancel))?;
         self.observer.finished();
-        let homes: Vec<i16> = (1..=workload.warehouses).collect();
-        let inputs = Inputs::new(workload.mix, workload.scale, workload.warehouses, &homes, workload.seed, 0);
-        let mut growing = Growing {
-            bench: self,
-            target: &target,
-            inputs,
-            what: if limited { "TPC-C, limited" } else { "TPC-C, all in memory" },
-            transactions: 0,
-            all: plan.map(|plan| plan.transactions + plan.measured),
-            most_in_use_bytes: 0,
-            start: self.env.clock.now(),
-        };
-        let (mut run, plan) = growing.run(plan)?;
+        Ok((target, workload))
+    }
+
+    /// Both of one database: what it did, and what was planned, or is from now on.
+    pub(super) fn grown(&self, plan: Option<&Plan>, limited: bool) -> Result<(GrowthRun, Plan), SqlError> {
+        let cold = self.cold("growth");
+        let limit = plan.filter(|_| limited).map(|plan| plan.limit_bytes);
+        let (target, workload) = self.loaded(&cold, limit)?;
+        let what = if limited { "TPC-C, limited" } else { "TPC-C, all in memory" };
+        let all = plan.map(|plan| plan.transactions + plan.measured);
+        let (mut run, plan) = Growing::new(self, &target, &workload, what, all).run(plan)?;
         run.limited = limited;
         self.observer.finished();
         self.check(&target, &workload)?;
@@ -111,7 +109,7 @@ impl Bench<'_> {
     }
 
     /// Checks the consistency conditions.
-    fn check(&self, target: &Albireo, workload: &Config) -> Result<(), SqlError> {
+    pub(super) fn check(&self, target: &Albireo, workload: &Config) -> Result<(), SqlError> {
         let mut snapshot = target.snapshot()?;
         for condition in 1..=consistency::COUNT {
             self.observer.checking(condition - 1, consistency::COUNT);
@@ -127,7 +125,7 @@ impl Bench<'_> {
 }
 
 /// What a database holds, as people count it.
-fn held(db: &Database) -> Result<Held, SqlError> {
+pub(super) fn held(db: &Database) -> Result<Held, SqlError> {
     let memory = db.memory();
     let of_table = |name: &&str| {
         db.with_table(name, |_, table| {
@@ -143,7 +141,21 @@ fn held(db: &Database) -> Result<Held, SqlError> {
     })
 }
 
-impl Growing<'_> {
+impl<'a> Growing<'a> {
+    /// One that is just loaded; `all` are the transactions of the whole run, if that is known.
+    pub(super) fn new(
+        bench: &'a Bench<'a>,
+        target: &'a Albireo,
+        workload: &Config,
+        what: &'static str,
+        all: Option<u64>,
+    ) -> Self {
+        let homes: Vec<i16> = (1..=workload.warehouses).collect();
+        let inputs = Inputs::new(workload.mix, workload.scale, workload.warehouses, &homes, workload.seed, 0);
+        let start = bench.env.clock.now();
+        Self { bench, target, inputs, what, transactions: 0, all, most_in_use_bytes: 0, start }
+    }
+
     /// Grows as planned, or to its size; then it is measured.
     fn run(&mut self, plan: Option<&Plan>) -> Result<(GrowthRun, Plan), SqlError> {
         let clock = &self.bench.env.clock;
@@ -197,7 +209,7 @@ impl Growing<'_> {
     }
 
     /// Runs transactions until there were so many: how many a second.
-    fn until(&mut self, transactions: u64, durations: &mut Durations) -> Result<f64, SqlError> {
+    pub(super) fn until(&mut self, transactions: u64, durations: &mut Durations) -> Result<f64, SqlError> {
         let clock = &self.bench.env.clock;
         let mut worker = self.target.worker(0)?;
         let (start, first) = (clock.now(), self.transactions);

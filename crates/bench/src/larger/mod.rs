@@ -1,12 +1,12 @@
-//! What a database costs whose rows do not fit into memory: TPC-C while most of it is in files, transactions beside one
-//! that waits for a file, and queries that read files.
+//! What a database costs whose rows do not fit into memory: TPC-C while most of it is in files, alone and beside queries,
+//! transactions beside one that waits for a file, and queries that read files.
 //!
 //! The databases are in memory and have a directory for what leaves ([`Eviction::To`]): no redo log takes part. Freezing is
 //! left as it is by default: nothing is old enough to be frozen for its age during a run, so that the database that
 //! holds everything is the fastest there is, and the other freezes what it needs when memory is short. Freezing by age,
 //! after two seconds say, would also freeze orders that are yet to be delivered: TPC-C delivers later and later.
 //!
-//! Responsible for: these figures, one file for each of the three experiments. Not responsible for: what leaves memory,
+//! Responsible for: these figures, one file for each of the four experiments. Not responsible for: what leaves memory,
 //! and how it comes back (`engine`, `partition`, `storage`).
 
 mod counted;
@@ -14,6 +14,7 @@ mod fetches;
 mod growth;
 mod queries;
 mod report;
+mod tenfold;
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +25,9 @@ use crate::config::{Config, Procedures};
 use crate::driver::Cancel;
 use crate::progress::Observer;
 
-pub use report::{FetchTimes, GrowthRun, Held, LargerReport, Plan, QuerySpeed, Speeds};
+pub use report::{
+    FetchTimes, GrowthRun, Held, LargerReport, Plan, QuerySpeed, Speeds, TenfoldPart, TenfoldRun,
+};
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -51,16 +54,18 @@ pub struct LargerConfig {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Experiment {
     Growth,
+    Tenfold,
     Fetches,
     Queries,
 }
 
 impl Experiment {
-    const ALL: [Self; 3] = [Self::Growth, Self::Fetches, Self::Queries];
+    const ALL: [Self; 4] = [Self::Growth, Self::Tenfold, Self::Fetches, Self::Queries];
 
     fn name(self) -> &'static str {
         match self {
             Self::Growth => "TPC-C",
+            Self::Tenfold => "tenfold",
             Self::Fetches => "fetches",
             Self::Queries => "queries",
         }
@@ -94,6 +99,7 @@ fn measure(
         }
         match experiment {
             Experiment::Growth => bench.growth(report)?,
+            Experiment::Tenfold => bench.tenfold(report)?,
             Experiment::Fetches => report.fetches = Some(bench.fetches()?),
             Experiment::Queries => report.queries = Some(bench.queries()?),
         }

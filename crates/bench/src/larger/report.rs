@@ -21,6 +21,8 @@ pub struct LargerReport {
     pub plan: Option<Plan>,
     /// The runs of TPC-C, in their order.
     pub runs: Vec<GrowthRun>,
+    /// TPC-C and queries until the rows are ten times as large as what is left for them.
+    pub tenfold: Vec<TenfoldRun>,
     /// What updates notice of fetches.
     pub fetches: Option<FetchTimes>,
     /// Of queries that read files.
@@ -86,6 +88,40 @@ pub struct GrowthRun {
     pub evicted_chunks: u64,
     /// Bytes of the files.
     pub file_bytes: u64,
+}
+
+/// TPC-C and queries while the rows grow.
+#[derive(Clone, Debug, Serialize)]
+pub struct TenfoldRun {
+    /// Whether it had not memory for everything.
+    pub limited: bool,
+    /// The limit of the one that had not.
+    pub limit_bytes: u64,
+    /// What it did, tenth by tenth.
+    pub parts: Vec<TenfoldPart>,
+}
+
+/// A tenth of the growth.
+#[derive(Clone, Debug, Serialize)]
+pub struct TenfoldPart {
+    /// How many times what the limit leaves for them the rows of the tables that grow take at its end, as they are while hot.
+    pub multiple: f64,
+    /// Transactions a second.
+    pub per_second: f64,
+    /// Queries that were answered.
+    pub queries: usize,
+    /// Queries that got no memory.
+    pub refused: usize,
+    /// The median of how long those took that were answered.
+    pub query_ms: f64,
+    /// All that the limit counts, at its end.
+    pub in_use_bytes: u64,
+    /// Chunks with rows that are hot, then.
+    pub hot_chunks: u64,
+    /// Those that are frozen and in memory.
+    pub frozen_chunks: u64,
+    /// Those that are not in memory.
+    pub evicted_chunks: u64,
 }
 
 /// How long updates took alone and beside fetches.
@@ -174,6 +210,7 @@ impl LargerReport {
             turns: config.turns,
             plan: None,
             runs: Vec::new(),
+            tenfold: Vec::new(),
             fetches: None,
             queries: None,
             shows: Vec::new(),
@@ -228,6 +265,7 @@ impl LargerReport {
             let _ = writeln!(text, "{what:<80} {value:>12} {at_least:>9} {aim:>6} {holds:>6}");
         }
         self.runs(&mut text);
+        self.tenfold.iter().for_each(|run| run.show(&mut text));
         if let Some(fetches) = &self.fetches {
             fetches.show(&mut text);
         }
@@ -293,6 +331,30 @@ impl LargerReport {
             let name = if run.limited { "limited" } else { "all" };
             let parts: Vec<String> = run.parts_per_second.iter().map(|part| format!("{part:.0}")).collect();
             let _ = writeln!(text, "{name:<14} {}", parts.join(" "));
+        }
+    }
+}
+
+impl TenfoldRun {
+    fn show(&self, text: &mut String) {
+        let limit = match self.limited {
+            true => format!("the limit is {:.0} MB", megabytes(self.limit_bytes)),
+            false => "all in memory".to_owned(),
+        };
+        let _ = writeln!(
+            text,
+            "\nTPC-C with queries until rows are ten times what is left for them; {limit}\n{:>8} {:>11} {:>8} {:>8} {:>10} {:>9} {:>6} {:>7} {:>8}",
+            "times", "tx/s", "queries", "refused", "median ms", "in use", "hot", "frozen", "evicted"
+        );
+        for part in &self.parts {
+            let TenfoldPart { multiple, per_second, queries, refused, query_ms, .. } = part;
+            let TenfoldPart { hot_chunks, frozen_chunks, evicted_chunks, .. } = part;
+            let in_use = megabytes(part.in_use_bytes);
+            let _ = writeln!(
+                text,
+                "{multiple:>8.1} {per_second:>11.0} {queries:>8} {refused:>8} {query_ms:>10.1} {in_use:>9.0} \
+                 {hot_chunks:>6} {frozen_chunks:>7} {evicted_chunks:>8}"
+            );
         }
     }
 }

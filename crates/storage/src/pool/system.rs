@@ -78,6 +78,25 @@ pub(super) unsafe fn give_back(start: NonNull<u8>, bytes: usize) {
     debug_assert_eq!(done, 0, "pages are given back");
 }
 
+/// As [`give_back`], where only a part of a huge page may be given back: has the kernel split it, which takes it a third of
+/// a millisecond, and sometimes some milliseconds. By itself it would keep such a page whole until memory is short.
+///
+/// # Safety
+/// As of [`give_back`].
+pub(super) unsafe fn give_back_part(start: NonNull<u8>, bytes: usize) {
+    let (at, window) = (start.as_ptr() as usize, SLAB_BYTES - 1);
+    let end = at + bytes;
+    // What of the range lies before the first huge page that is all in it, and what behind the last one.
+    let before = at..end.min((at + window) & !window);
+    let behind = before.end.max(end & !window)..end;
+    for part in [before, behind].into_iter().filter(|part| !part.is_empty()) {
+        // SAFETY: memory of ours (S-1) whose contents nobody wants (S-2). Advice.
+        unsafe { libc::madvise(part.start as *mut libc::c_void, part.len(), libc::MADV_FREE) };
+    }
+    // SAFETY: the caller's S-1 and S-2.
+    unsafe { give_back(start, bytes) };
+}
+
 /// Asks for pages that are about to be written, all at once: one by one, as they are met, each costs an exception.
 ///
 /// # Safety

@@ -85,7 +85,7 @@ fn free_slabs(pool: &BlockPool) -> (usize, usize) {
 /// All memory has come back, and is whole.
 fn assert_all_is_back(pool: &BlockPool) {
     assert_eq!(pool.in_use_bytes(), 0);
-    let mut state = pool.inner.state.lock();
+    let state = pool.inner.state.lock();
     assert_eq!((state.taken_bytes(), state.slabs_in_use, state.slabs.len()), (0, 0, 0));
     assert!(state.partial.values().all(std::collections::BTreeSet::is_empty));
     let slabs = state.regions.len() * REGION_BYTES / SLAB_BYTES;
@@ -409,7 +409,7 @@ fn runs_are_cut_from_windows_one_after_the_other() {
         assert_eq!(pair[0].as_ptr() as usize + taken, pair[1].as_ptr() as usize);
         assert!(pair[0].iter().all(|&byte| byte == n as u8), "one may lie in two windows");
     }
-    assert_eq!(pool.inner.state.lock().runs.free_bytes(), (0, 3 * SLAB_BYTES - 5 * taken));
+    assert_eq!(free_bytes(&pool), (0, 3 * SLAB_BYTES - 5 * taken));
     assert_eq!(pool.reserved_bytes(), 3 * SLAB_BYTES as u64, "what is ready counts");
     assert_eq!(pool.shrink(), 0);
     assert_eq!(pool.reserved_bytes(), 3 * SLAB_BYTES as u64, "it was wanted");
@@ -419,26 +419,58 @@ fn runs_are_cut_from_windows_one_after_the_other() {
     assert_all_is_back(&pool);
 }
 
+/// Bytes of gaps, and of what is ready.
+fn free_bytes(pool: &BlockPool) -> (usize, usize) {
+    pool.inner.state.lock().runs.free_bytes()
+}
+
+#[test]
+fn what_is_given_back_is_ready_for_others_until_nothing_of_its_window_is_taken() {
+    let quarter = SLAB_BYTES / 4;
+    let (pool, mut parts) = with_parts(64 << 20, 8, quarter);
+    assert_eq!(free_bytes(&pool), (0, 0));
+    let (first, third) = (parts[0].as_ptr(), parts[2].as_ptr());
+    parts.remove(2);
+    parts.remove(0);
+    assert_eq!(free_bytes(&pool), (0, 2 * quarter));
+    assert_eq!(pool.reserved_bytes(), 2 * SLAB_BYTES as u64);
+    // It is used again, with what was there.
+    let again = NewPart::of_length(&pool, quarter).unwrap().finish();
+    assert!([first, third].contains(&again.as_ptr()));
+    drop(again);
+    parts.drain(..2);
+    assert_eq!(free_bytes(&pool), (0, 0), "a window is all free");
+    assert_eq!(pool.reserved_bytes(), SLAB_BYTES as u64);
+    // A long run is cut from windows in a row.
+    let long = Part::new(&pool, &vec![9; 3 * SLAB_BYTES + quarter]).unwrap();
+    assert_eq!(free_bytes(&pool), (0, 3 * quarter));
+    drop(long);
+    assert_eq!(free_bytes(&pool), (0, 0));
+    drop(parts);
+    assert_all_is_back(&pool);
+}
+
 #[test]
 fn gaps_are_filled_when_they_are_many() {
-    let (pool, mut parts) = with_parts(64 << 20, 40, 256 << 10);
-    let free = |pool: &BlockPool| pool.inner.state.lock().runs.free_bytes();
-    assert_eq!(free(&pool), (0, 0));
+    let quarter = SLAB_BYTES / 4;
+    let (pool, mut parts) = with_parts(64 << 20, 40, quarter);
     let gap = parts.swap_remove(17).as_ptr();
-    let another = Part::new(&pool, &vec![41; 256 << 10]).unwrap();
+    assert!(State::trim(&mut pool.inner.state.lock()));
+    assert_eq!(free_bytes(&pool), (quarter, 0));
+    let another = Part::new(&pool, &vec![41; quarter]).unwrap();
     assert_ne!(another.as_ptr(), gap, "one of forty is few");
-    assert_eq!(free(&pool), (256 << 10, 7 * (256 << 10)));
+    assert_eq!(free_bytes(&pool), (quarter, 3 * quarter));
     parts.push(another);
-    let gaps: Vec<_> = [1, 9, 10, 22, 30].map(|n| parts.swap_remove(n).as_ptr()).into();
-    // What is ready comes first.
-    parts.extend((0..7).map(|n| Part::new(&pool, &vec![50 + n; 256 << 10]).unwrap()));
-    assert_eq!(free(&pool), (6 * (256 << 10), 0));
-    let filled = Part::new(&pool, &vec![60; 256 << 10]).unwrap();
-    assert!(gap == filled.as_ptr() || gaps.contains(&filled.as_ptr()));
-    assert_eq!(free(&pool), (5 * (256 << 10), 0));
-    // A window that is all free is whole again.
-    drop(filled);
-    drop(parts);
+    [1, 9, 10, 22, 30].into_iter().for_each(|n| drop(parts.swap_remove(n)));
+    while State::trim(&mut pool.inner.state.lock()) {}
+    assert_eq!(free_bytes(&pool), (9 * quarter, 0));
+    parts.push(Part::new(&pool, &vec![60; quarter]).unwrap());
+    assert_eq!(free_bytes(&pool), (8 * quarter, 0));
+    // What fits into no gap has windows, and huge pages, all the same.
+    let long = Part::new(&pool, &vec![61; 3 * SLAB_BYTES - quarter]).unwrap();
+    assert_eq!(free_bytes(&pool), (8 * quarter, quarter));
+    assert!(long.iter().all(|&byte| byte == 61));
+    drop((long, parts));
     assert_all_is_back(&pool);
 }
 
@@ -459,5 +491,35 @@ fn what_is_ready_makes_room_for_slabs_and_for_longer_runs() {
     assert!(pool.reserved_bytes() <= 4 * slab);
     assert!(long.iter().all(|&byte| byte == 3) && parts[0].iter().all(|&byte| byte == 0));
     drop((parts, long));
+    assert_all_is_back(&pool);
+}
+
+#[test]
+fn helper_gives_back_what_is_ready_for_slabs() {
+    let slab = SLAB_BYTES as u64;
+    let (pool, mut parts) = with_parts(6 * slab, 8, SLAB_BYTES / 2);
+    // Half of each of four windows.
+    for n in (0..4).rev() {
+        parts.remove(2 * n);
+    }
+    assert_eq!((free_bytes(&pool), pool.reserved_bytes()), ((0, 2 * SLAB_BYTES), 4 * slab));
+    albireo_env::scope(|scope| {
+        let helper = {
+            let pool = &pool;
+            albireo_env::spawn_scoped(scope, "helper", move || pool.run_toucher()).expect("a thread")
+        };
+        let blocks: Vec<_> = (0..4).map(|_| pool.alloc(SLAB_BYTES).unwrap()).collect();
+        while pool.reserved_bytes() > 6 * slab {
+            pool.inner.wanted.notify_one();
+            std::thread::yield_now();
+        }
+        pool.stop_toucher();
+        helper.join().expect("the helper does not panic");
+        // SAFETY: ours, of this size, given back once.
+        blocks.into_iter().for_each(|block| unsafe { pool.free(block, SLAB_BYTES) });
+    });
+    assert_eq!(free_bytes(&pool).0, 2 * SLAB_BYTES);
+    assert!(parts.iter().zip([1, 3, 5, 7]).all(|(part, fill)| part.iter().all(|&byte| byte == fill)));
+    drop(parts);
     assert_all_is_back(&pool);
 }
