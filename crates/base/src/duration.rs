@@ -2,6 +2,16 @@
 
 use std::time::Duration;
 
+/// The units, longest first, and their microseconds.
+const UNITS: [(&str, u64); 6] = [
+    ("d", 86_400_000_000),
+    ("h", 3_600_000_000),
+    ("min", 60_000_000),
+    ("s", 1_000_000),
+    ("ms", 1_000),
+    ("us", 1),
+];
+
 /// A number and the unit behind it.
 ///
 /// ```
@@ -23,14 +33,21 @@ pub fn split_unit(text: &str) -> Option<(u64, &str)> {
 /// ```
 pub fn parse(text: &str) -> Option<Duration> {
     let (number, unit) = split_unit(text)?;
-    let unit_us: u64 = match unit {
-        "us" => 1,
-        "" | "ms" => 1_000,
-        "s" => 1_000_000,
-        "min" => 60_000_000,
-        "h" => 3_600_000_000,
-        "d" => 86_400_000_000,
-        _ => return None,
-    };
+    let unit = if unit.is_empty() { "ms" } else { unit };
+    let (_, unit_us) = UNITS.into_iter().find(|(name, _)| *name == unit)?;
     number.checked_mul(unit_us).map(Duration::from_micros)
+}
+
+/// A duration as [`parse`] reads it, in the longest unit of which it is a whole number; less than a microsecond is left out.
+///
+/// ```
+/// use std::time::Duration;
+/// assert_eq!(albireo_base::duration::show(Duration::from_secs(600)), "10 min");
+/// assert_eq!(albireo_base::duration::show(Duration::from_millis(1500)), "1500 ms");
+/// ```
+pub fn show(duration: Duration) -> String {
+    let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+    let whole = UNITS.into_iter().find(|(_, unit_us)| us.is_multiple_of(*unit_us));
+    let (unit, unit_us) = whole.unwrap_or(("us", 1));
+    format!("{} {unit}", us / unit_us)
 }

@@ -3,8 +3,10 @@
 use crate::catalog;
 use crate::recovering::Shown;
 use crate::sql::{About, Answer, Canceller, Chunks, Column, Outcome, ProgressReader, Routine, Sql, Table};
-use albireo::{Config, Connection, Database, RecoveryReport, SqlError, Value};
+use albireo::{Config, Connection, Database, QueryResult, RecoveryReport, SqlError, Value};
 use albireo_env::Env;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -139,22 +141,42 @@ impl Sql for Embedded {
     }
 
     fn chunks(&self, table: &Table) -> Vec<Chunks> {
-        let query = "SELECT state, count(*), sum(bytes)::bigint, sum(block_bytes)::bigint FROM albireo.chunks \
-                     WHERE schema = $1 AND \"table\" = $2 GROUP BY state ORDER BY count(*) DESC, state";
+        let query = "SELECT state, reason, count(*), sum(rows)::bigint, sum(bytes)::bigint, sum(block_bytes)::bigint \
+                     FROM albireo.chunks WHERE schema = $1 AND \"table\" = $2 GROUP BY state, reason";
         let of = [Value::Text(table.schema.clone()), Value::Text(table.name.clone())];
-        let Ok(result) = self.database().query(query, &of) else { return Vec::new() };
-        let number = |row, column| match result.value(row, column) {
-            Value::BigInt(number) => number,
-            _ => 0,
-        };
-        let chunks = |row| Chunks {
-            state: result.value(row, 0).to_string(),
-            count: number(row, 1),
-            bytes: number(row, 2),
-            block_bytes: number(row, 3),
-        };
-        (0..result.row_count()).map(chunks).collect()
+        self.database().query(query, &of).map_or_else(|_| Vec::new(), |result| by_states(&result))
     }
+}
+
+/// The chunks by their states, from rows by states and reasons: the most frequent come first.
+fn by_states(result: &QueryResult) -> Vec<Chunks> {
+    let number = |row: usize, column: usize| match result.value(row, column) {
+        Value::BigInt(number) => number,
+        _ => 0,
+    };
+    let mut states: BTreeMap<String, Chunks> = BTreeMap::new();
+    for row in 0..result.row_count() {
+        let state = result.value(row, 0).to_string();
+        let chunks = states.entry(state.clone()).or_insert_with(|| Chunks { state, ..Chunks::default() });
+        let count = number(row, 2);
+        chunks.count += count;
+        chunks.rows += number(row, 3);
+        chunks.bytes += number(row, 4);
+        chunks.block_bytes += number(row, 5);
+        let Value::Text(reason) = result.value(row, 1) else { continue };
+        // What is behind a colon differs from chunk to chunk.
+        let reason = reason.split_once(':').map_or(reason.as_str(), |(reason, _)| reason);
+        match chunks.reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, of_reason)) => *of_reason += count,
+            None => chunks.reasons.push((reason.to_owned(), count)),
+        }
+    }
+    let mut states: Vec<Chunks> = states.into_values().collect();
+    states.sort_by_key(|chunks| Reverse(chunks.count));
+    for chunks in &mut states {
+        chunks.reasons.sort_by(|(one, some), (other, more)| more.cmp(some).then_with(|| one.cmp(other)));
+    }
+    states
 }
 
 #[cfg(test)]
@@ -184,11 +206,35 @@ mod tests {
         let chunks = |table: usize| sql.chunks(&sql.tables()[table]);
         assert_eq!(chunks(0), []);
         let [hot] = chunks(1).try_into().unwrap();
-        assert_eq!((hot.state.as_str(), hot.count, hot.bytes), ("hot", 1, hot.block_bytes));
+        assert_eq!((hot.state.as_str(), hot.count, hot.rows), ("hot", 1, 2));
+        assert_eq!((hot.bytes, hot.reasons), (hot.block_bytes, vec![("new rows come to it".to_owned(), 1)]));
         sql.execute("call albireo.freeze('b')").unwrap();
         let [frozen] = chunks(1).try_into().unwrap();
-        assert_eq!((frozen.state.as_str(), frozen.count), ("frozen", 1));
-        assert!(frozen.bytes < frozen.block_bytes / 4, "{frozen:?}");
+        assert_eq!((frozen.state.as_str(), frozen.count, frozen.rows), ("frozen", 1, 2));
+        assert!(frozen.bytes < frozen.block_bytes / 4 && frozen.reasons.is_empty(), "{frozen:?}");
+    }
+
+    #[test]
+    fn chunks_are_summed_up_by_state_and_reasons_but_for_their_figures() {
+        let sql = Embedded::open(None, None, Config::default(), &Env::real()).unwrap();
+        let rows = "SELECT state, reason, a::bigint, b::bigint, c::bigint, d::bigint FROM (VALUES
+                    ('cooling', 'rows that are written move out first: 17 so far', 1, 10, 5, 8),
+                    ('cooling', 'rows that are written move out first: 4 so far', 1, 20, 5, 8),
+                    ('cooling', 'transactions read it often', 3, 30, 5, 8),
+                    ('frozen', NULL, 9, 40, 1, 8)) v (state, reason, a, b, c, d)";
+        let reason = |reason: &str, count| (reason.to_owned(), count);
+        let reasons =
+            vec![reason("transactions read it often", 3), reason("rows that are written move out first", 2)];
+        let chunks = |state: &str, count, rows, bytes, block_bytes, reasons| Chunks {
+            state: state.to_owned(),
+            count,
+            rows,
+            bytes,
+            block_bytes,
+            reasons,
+        };
+        let expected = [chunks("frozen", 9, 40, 1, 8, Vec::new()), chunks("cooling", 5, 60, 15, 24, reasons)];
+        assert_eq!(by_states(&sql.database().query(rows, &[]).unwrap()), expected);
     }
 
     #[test]

@@ -61,16 +61,20 @@ pub trait Sql {
 }
 
 /// The chunks of a table that are in one state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunks {
-    /// `hot`, `cooling`, `frozen` or `empty`.
+    /// `hot`, `cooling`, `cold`, `frozen`, `evicted` or `empty`.
     pub state: String,
     /// How many there are.
     pub count: i64,
+    /// Their live rows.
+    pub rows: i64,
     /// Their memory, indexes apart.
     pub bytes: i64,
-    /// What they take as blocks.
+    /// What they take as blocks, or took.
     pub block_bytes: i64,
+    /// Why they are not frozen, and how many of them for each reason; the most frequent comes first.
+    pub reasons: Vec<(String, i64)>,
 }
 
 /// A database, for whoever asks which it is.

@@ -157,7 +157,7 @@ impl Bench<'_> {
     }
 }
 
-/// Chunks with rows by whether they are hot, frozen and in memory, or frozen and not; of all tables, or of some.
+/// Chunks with rows by whether they have blocks, are frozen and in memory, or frozen and not; of all tables, or of some.
 fn chunk_counts(db: &Database, tables: &[&str]) -> Result<(u64, u64, u64), SqlError> {
     let names = tables.iter().map(|table| format!("'{table}'")).collect::<Vec<_>>().join(", ");
     let those = if tables.is_empty() { String::new() } else { format!("AND \"table\" IN ({names})") };
@@ -169,7 +169,7 @@ fn chunk_counts(db: &Database, tables: &[&str]) -> Result<(u64, u64, u64), SqlEr
             other => Err(wrong(format!("{other:?} is no number of chunks"))),
         }
     };
-    Ok((one("'hot', 'cooling'")?, one("'frozen'")?, one("'evicted'")?))
+    Ok((one("'hot', 'cooling', 'cold'")?, one("'frozen'")?, one("'evicted'")?))
 }
 
 /// What was measured is not what it should be.

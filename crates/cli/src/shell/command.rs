@@ -12,12 +12,13 @@ Statements end with ; and may span lines. Ctrl-C cancels the one that runs.
 
   \\d             list tables                \\x [on|off|auto] one value per line
   \\d NAME        describe a table           \\timing [on|off] time statements
-  \\dt [PATTERN]  list tables                \\format NAME     box, csv or json
-  \\di [PATTERN]  list indexes               \\pset pager WHEN on, off or always
-  \\dn [PATTERN]  list schemas               \\pset null TEXT  how NULL is shown
-  \\df [PATTERN]  list functions             \\pset            show these settings
-  \\sf NAME       show a function            \\o [FILE]        results to FILE
-  \\conninfo      which database this is     \\echo TEXT       print TEXT
+  \\d+ NAME       same, with its chunks      \\format NAME     box, csv or json
+  \\dt [PATTERN]  list tables                \\pset pager WHEN on, off or always
+  \\di [PATTERN]  list indexes               \\pset null TEXT  how NULL is shown
+  \\dn [PATTERN]  list schemas               \\pset            show these settings
+  \\df [PATTERN]  list functions             \\o [FILE]        results to FILE
+  \\sf NAME       show a function            \\echo TEXT       print TEXT
+  \\conninfo      which database this is
 
   \\g [FILE]      run what is typed          \\i FILE          run a script
   \\gx            same, one value per line   \\copy ...        COPY as in psql
@@ -30,8 +31,13 @@ Statements end with ; and may span lines. Ctrl-C cancels the one that runs.
 /// A command of the shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// `\d NAME`.
-    Describe(String),
+    /// `\d NAME`, `\d+ NAME`.
+    Describe {
+        /// What is described.
+        name: String,
+        /// Whether each state of its chunks gets a line, with the reasons.
+        more: bool,
+    },
     /// `\d`, `\dt`, with a pattern of names.
     Tables(Option<String>),
     /// `\di`.
@@ -132,22 +138,22 @@ impl Command {
         let [name, arguments @ ..] = words.as_slice() else {
             return Err("a command follows the backslash; \\? lists what there is".to_owned());
         };
-        // `S` asks for the system's objects, `+` for more columns: there are none.
+        // `S` asks for the system's objects: there are none. `+` asks for more: there is of tables.
         let listed = if name.starts_with('d') { name.trim_end_matches(['+', 'S']) } else { name };
-        match Self::list(listed, arguments) {
+        match Self::list(listed, name.contains('+'), arguments) {
             Some(command) => Ok(command),
             None => Self::other(name, arguments),
         }
     }
 
-    fn list(name: &str, arguments: &[&str]) -> Option<Self> {
+    fn list(name: &str, more: bool, arguments: &[&str]) -> Option<Self> {
         let pattern = match arguments {
             [] => None,
             [pattern] => Some((*pattern).to_owned()),
             _ => return None,
         };
         Some(match (name, pattern) {
-            ("d", Some(name)) => Self::Describe(name),
+            ("d", Some(name)) => Self::Describe { name, more },
             ("d" | "dt" | "dti" | "dtv", pattern) => Self::Tables(pattern),
             ("di", pattern) => Self::Indexes(pattern),
             ("dn", pattern) => Self::Schemas(pattern),
@@ -294,12 +300,15 @@ mod tests {
     #[test]
     fn commands_with_their_arguments_are_read() {
         let echo = |text: &str| Command::Echo { warns: false, text: text.to_owned() };
+        let describe = |name: &str, more| Command::Describe { name: name.to_owned(), more };
         for (text, command) in [
             ("d", Command::Tables(None)),
             ("d+", Command::Tables(None)),
             ("dtS+ ord*", Command::Tables(Some("ord*".to_owned()))),
-            ("d  orders ", Command::Describe("orders".to_owned())),
-            ("d+ orders;", Command::Describe("orders".to_owned())),
+            ("d  orders ", describe("orders", false)),
+            ("dS orders", describe("orders", false)),
+            ("d+ orders;", describe("orders", true)),
+            ("dS+ orders", describe("orders", true)),
             ("df", Command::Routines(None)),
             ("l", Command::About),
             ("timing", Command::Timing(None)),

@@ -1,4 +1,4 @@
-//! What `\d`, `\dt`, `\di`, `\dn`, `\df`, `\sf` and `\conninfo` print.
+//! What `\d`, `\d+`, `\dt`, `\di`, `\dn`, `\df`, `\sf` and `\conninfo` print.
 //!
 //! Patterns are psql's: `*` stands for any characters, `?` for one, a point parts schema and name, and letters are in
 //! lower case unless quoted.
@@ -172,8 +172,8 @@ fn fold(name: &str) -> String {
     }
 }
 
-/// `\d NAME`: the columns, and the lines to print below them.
-pub fn table(table: &Table, chunks: &[Chunks]) -> (Printed<'static>, String) {
+/// `\d NAME`: the columns, and the lines to print below them. With `more`, `\d+ NAME`: each state of its chunks has a line.
+pub fn table(table: &Table, chunks: &[Chunks], more: bool) -> (Printed<'static>, String) {
     let rows: Vec<Vec<Cell>> = table
         .columns
         .iter()
@@ -211,9 +211,16 @@ pub fn table(table: &Table, chunks: &[Chunks]) -> (Printed<'static>, String) {
     }
     below.push_str(&format!("Partitioning: {}\n", placement(table)));
     below.push_str(&format!("Layout: {}\nRows: {}\n", table.layout, table.rows));
-    if !chunks.is_empty() {
-        let states: Vec<String> = chunks.iter().map(state).collect();
-        below.push_str(&format!("Chunks: {}\n", states.join("; ")));
+    match chunks {
+        [] => {}
+        chunks if more => {
+            below.push_str("Chunks:\n");
+            chunks.iter().for_each(|chunks| below.push_str(&state_with_reasons(chunks)));
+        }
+        chunks => {
+            let states: Vec<String> = chunks.iter().map(state).collect();
+            below.push_str(&format!("Chunks: {}\n", states.join("; ")));
+        }
     }
     below.push('\n');
     (Printed::own(title, &columns, rows), below)
@@ -221,11 +228,26 @@ pub fn table(table: &Table, chunks: &[Chunks]) -> (Printed<'static>, String) {
 
 /// The chunks in one state, and their memory; of those that are encoded also what they took.
 fn state(chunks: &Chunks) -> String {
-    let Chunks { state, count, bytes, block_bytes } = chunks;
+    let Chunks { state, count, bytes, block_bytes, .. } = chunks;
     match state.as_str() {
         "frozen" => format!("{count} frozen in {bytes} bytes instead of {block_bytes}"),
         _ => format!("{count} {state} in {bytes} bytes"),
     }
+}
+
+/// The same with their rows, on a line of its own, and below it a line for each reason why they are not frozen.
+fn state_with_reasons(chunks: &Chunks) -> String {
+    let Chunks { state, count, rows, bytes, block_bytes, reasons } = chunks;
+    let rows = if *rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") };
+    let before = match state.as_str() {
+        "frozen" | "evicted" => format!(" instead of {block_bytes}"),
+        _ => String::new(),
+    };
+    let mut lines = format!("    {count} {state}: {rows} in {bytes} bytes{before}\n");
+    for (reason, count) in reasons {
+        lines.push_str(&format!("        {count}: {reason}\n"));
+    }
+    lines
 }
 
 fn placement(table: &Table) -> String {
@@ -266,5 +288,29 @@ mod tests {
         assert!(is_meant(Some("PUB*.Ord*"), "public", "orders"));
         assert!(!is_meant(Some("\"Orders\""), "public", "orders"));
         assert!(!is_meant(Some("other.*"), "public", "orders"));
+    }
+
+    #[test]
+    fn state_of_chunks_says_what_they_take_and_why_they_are_not_frozen() {
+        let reasons = vec![("new rows come to it".to_owned(), 2), ("freeze is off".to_owned(), 1)];
+        let chunks = |state: &str, rows, reasons| Chunks {
+            state: state.to_owned(),
+            count: 3,
+            rows,
+            bytes: 70,
+            block_bytes: 900,
+            reasons,
+        };
+        for (chunks, expected) in [
+            (chunks("frozen", 5, Vec::new()), "    3 frozen: 5 rows in 70 bytes instead of 900\n"),
+            (chunks("evicted", 1, Vec::new()), "    3 evicted: 1 row in 70 bytes instead of 900\n"),
+            (chunks("empty", 0, Vec::new()), "    3 empty: 0 rows in 70 bytes\n"),
+            (
+                chunks("hot", 5, reasons),
+                "    3 hot: 5 rows in 70 bytes\n        2: new rows come to it\n        1: freeze is off\n",
+            ),
+        ] {
+            assert_eq!(state_with_reasons(&chunks), expected);
+        }
     }
 }

@@ -23,7 +23,7 @@ impl Shell<'_> {
         around: &mut Around<'_>,
     ) -> Result<(), Stop> {
         match command {
-            Command::Describe(name) => self.describe(&name)?,
+            Command::Describe { name, more } => self.describe(&name, more)?,
             Command::Tables(pattern) => self.list(&describe::tables(self.sql, pattern.as_deref()))?,
             Command::Indexes(pattern) => self.list(&describe::indexes(self.sql, pattern.as_deref()))?,
             Command::Schemas(pattern) => self.list(&describe::schemas(self.sql, pattern.as_deref()))?,
@@ -117,13 +117,13 @@ impl Shell<'_> {
         interrupt.during(Box::new(|| {}), || self.print_with(expanded, table))
     }
 
-    fn describe(&mut self, name: &str) -> Result<(), Stop> {
+    fn describe(&mut self, name: &str, more: bool) -> Result<(), Stop> {
         let found = describe::find(self.sql, name);
         if found.is_empty() {
             return self.describe_other(name);
         }
         for table in &found {
-            let (columns, below) = describe::table(table, &self.sql.chunks(table));
+            let (columns, below) = describe::table(table, &self.sql.chunks(table), more);
             // As psql has it: expanded, this cannot be read.
             let expanded = if self.expanded == Expanded::On { Expanded::Auto } else { self.expanded };
             self.list_as(expanded, &columns)?;

@@ -101,13 +101,16 @@ impl Sql for Fake {
     }
 
     fn chunks(&self, _: &crate::sql::Table) -> Vec<Chunks> {
-        let chunks = |state: &str, count, bytes| Chunks {
+        let chunks = |state: &str, count: i64, bytes, reasons| Chunks {
             state: state.to_owned(),
             count,
+            rows: 16_384 * count,
             bytes,
             block_bytes: 500_000 * count,
+            reasons,
         };
-        vec![chunks("frozen", 12, 61_440), chunks("hot", 1, 500_000)]
+        let reasons = vec![("new rows come to it".to_owned(), 1)];
+        vec![chunks("frozen", 12, 61_440, Vec::new()), chunks("hot", 1, 500_000, reasons)]
     }
 }
 
@@ -291,6 +294,15 @@ Chunks: 12 frozen in 61440 bytes instead of 6000000; 1 hot in 500000 bytes
 
 ";
     assert_eq!(out, expected);
+    let (before, _) = expected.split_once("Chunks:").unwrap();
+    let more = "\
+Chunks:
+    12 frozen: 196608 rows in 61440 bytes instead of 6000000
+    1 hot: 16384 rows in 500000 bytes
+        1: new rows come to it
+
+";
+    assert_eq!(run("\\d+ orders\n").out, format!("{before}{more}"));
     assert!(run("\\d public.orders").out.starts_with("Table"));
     assert!(run("\\d other.orders").err.contains("there is no table \"other.orders\""));
 }

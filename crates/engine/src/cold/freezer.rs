@@ -1,11 +1,14 @@
 //! Freezing by itself: what nobody has written for a while.
 //!
 //! ```text
-//!          written since the last look                nobody has written it for `after`
-//! HOT ◄───────────────────────────── COOLING ─────────────────────────────► FROZEN, unless it was written meanwhile,
-//!                                                                                    or is read often
+//!       the same in two looks         nobody has written it for `after`        the next look
+//! HOT ───────────────────────► COOLING ───────────────────────────────► COLD ───────────────► FROZEN
+//!  ▲         written              │                                       │
+//!  └──────────────────────────────┴───────────────────────────────────────┘
 //! ```
-//! A chunk that is written again and again comes to COOLING otherwise: its rows move out before they are written (`cooling`).
+//! A chunk stays COLD while it is read often, or its table keeps it as it is. One that is written again and again comes to
+//! COOLING otherwise: its rows move out before they are written (`cooling`). What cannot be frozen by itself is not looked
+//! at, and counts as HOT.
 //!
 //! I-1 What is frozen depends on what was written and read when the database was looked at, on nothing else: a simulation
 //! looks by [`Database::freeze_if_due`].
@@ -146,22 +149,26 @@ impl Freezing {
         self.ends.notify_all();
     }
 
-    /// Whether a chunk that was written last at this epoch is on its way to be frozen: it was the same when it was looked
-    /// at before.
-    pub(super) fn cools(&self, table: TableId, chunk: ChunkPlace, written: Epoch) -> bool {
-        let seen = self.seen.lock();
-        seen.get(&(table, chunk)).is_some_and(|seen| seen.written == written && seen.times > 1)
+    /// After how long rows of a table are frozen by themselves, if they are.
+    pub(super) fn after(&self, table: &TableDef) -> Option<Duration> {
+        self.schedule.of(table)
     }
 
-    /// Whether a chunk stays because many of its rows are written.
-    pub(super) fn rests(&self, table: TableId, chunk: ChunkPlace, now: u64) -> bool {
-        self.seen.lock().get(&(table, chunk)).is_some_and(|seen| seen.cooling.rests(now))
+    /// What was seen of a chunk, if it was looked at.
+    pub(super) fn seen_of(&self, table: TableId, chunk: ChunkPlace) -> Option<Seen> {
+        self.seen.lock().get(&(table, chunk)).copied()
     }
+}
 
-    /// Whether a chunk stays because transactions read it often.
-    pub(super) fn is_read_often(&self, table: TableId, chunk: ChunkPlace) -> bool {
-        self.seen.lock().get(&(table, chunk)).is_some_and(|seen| seen.read.often)
-    }
+/// For how long nobody has written a chunk that has blocks, as far as looks tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Temperature {
+    /// It was written since the last look, or one look at most has found it as it is.
+    Hot,
+    /// Two looks have found it as it is.
+    Cooling,
+    /// For its table's time.
+    Cold,
 }
 
 /// What was seen of a chunk that has blocks.
@@ -268,6 +275,15 @@ impl Seen {
 
     pub(super) fn is_read_often(&self) -> bool {
         self.read.often
+    }
+
+    /// How warm it is if it was written last at this epoch, and is frozen when nobody has written it for `after`.
+    pub(super) fn temperature(&self, written: Epoch, after: Duration, now: u64) -> Temperature {
+        match self.written == written {
+            true if now.saturating_sub(self.since) >= after.as_nanos() as u64 => Temperature::Cold,
+            true if self.times > 1 => Temperature::Cooling,
+            _ => Temperature::Hot,
+        }
     }
 
     /// It was frozen: whether it would have been written again will not be known.
@@ -544,6 +560,21 @@ mod tests {
         seen.look((Epoch(1), OFTEN), second, &mut habits);
         seen.look((Epoch(2), 3 * OFTEN), 2 * second, &mut habits);
         assert!(seen.read.often && seen.read.reads == 3 * OFTEN);
+    }
+
+    #[test]
+    fn chunk_is_cold_when_nobody_has_written_it_for_its_time_whoever_looks_meanwhile() {
+        let (mut habits, mut seen, after) = (Habits::default(), Seen::new(Epoch(1), 0, 0), AT_ONCE * 4);
+        seen.look((Epoch(1), 0), 0, &mut habits);
+        assert_eq!(seen.temperature(Epoch(1), after, MOMENT), Temperature::Hot);
+        assert_eq!(seen.temperature(Epoch(1), after, 4 * MOMENT), Temperature::Cold);
+        seen.look((Epoch(1), 0), MOMENT, &mut habits);
+        assert_eq!(seen.temperature(Epoch(1), after, 4 * MOMENT - 1), Temperature::Cooling);
+        assert_eq!(seen.temperature(Epoch(1), after, 4 * MOMENT), Temperature::Cold);
+        assert_eq!(seen.temperature(Epoch(2), after, 4 * MOMENT), Temperature::Hot, "it was written since");
+        seen.look((Epoch(2), 0), 5 * MOMENT, &mut habits);
+        assert_eq!(seen.temperature(Epoch(2), after, 9 * MOMENT - 1), Temperature::Hot);
+        assert_eq!(seen.temperature(Epoch(2), after, 9 * MOMENT), Temperature::Cold);
     }
 
     #[test]

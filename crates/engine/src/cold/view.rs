@@ -1,15 +1,19 @@
 //! `albireo.chunks`: a row for each chunk of each table.
+//!
+//! The state of a chunk that has blocks is its [`Temperature`]; its reason says why it is not frozen, and names its table's
+//! time, not how much of that has passed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use albireo_base::Value;
+use albireo_base::{Value, duration};
 use albireo_partition::TableHandle;
 use albireo_semantics::query::View;
 use albireo_semantics::types::Scalar;
 use albireo_sql::TableDef;
-use albireo_storage::{ChunkView, ColumnSet, SnapshotScope};
+use albireo_storage::{ChunkView, ColumnSet, SnapshotScope, Table, WhyHot};
 
-use super::freezer::is_mostly_free;
+use super::freezer::{Seen, Temperature, is_mostly_free};
 use crate::Database;
 
 impl Database {
@@ -35,47 +39,26 @@ impl Database {
     }
 
     fn chunks_of(&self, def: &Arc<TableDef>) -> Vec<Vec<Value>> {
-        let table = TableHandle::new(def.id, def.is_shared());
+        // What nobody has written until the snapshot, nobody has written until then.
+        let now = self.inner.env.clock.now();
         let scope = SnapshotScope::Tables([(def.id, ColumnSet::ALL)].into());
         let Ok(snapshot) = self.inner.partitions.snapshot(&scope) else { return Vec::new() };
         let Some(view) = snapshot.table(def.id) else { return Vec::new() };
         let chunks = (0..view.chunk_count()).map(|number| view.chunk(number));
-        chunks.map(|chunk| self.row_of_chunk(def, table, &chunk)).collect()
+        chunks.map(|chunk| self.row_of_chunk(def, &chunk, now)).collect()
     }
 
-    fn row_of_chunk(&self, def: &TableDef, table: TableHandle, chunk: &ChunkView<'_>) -> Vec<Value> {
+    fn row_of_chunk(&self, def: &TableDef, chunk: &ChunkView<'_>, now: u64) -> Vec<Value> {
         let number = |number: u64| Value::BigInt(number as i64);
-        let slots = chunk.slots() as u64;
-        let live_rows = chunk.live_rows();
-        let live = live_rows as u64;
-        let place = (chunk.partition(), chunk.number());
-        let reason = match chunk.is_frozen() {
-            true => None,
-            false if chunk.is_encodable() && is_mostly_free(chunk, live_rows) => {
-                Some("most of its slots are free".to_owned())
+        let (slots, live) = (chunk.slots(), chunk.live_rows());
+        let (state, reason) = match chunk.frozen_rows() {
+            Some(0) => ("empty", None),
+            Some(_) if chunk.is_evicted() => ("evicted", None),
+            Some(_) => ("frozen", None),
+            None => {
+                let unfrozen = self.unfrozen(def, chunk, live, now);
+                (unfrozen.state(), Some(unfrozen.reason()))
             }
-            false => {
-                let partitions = &self.inner.partitions;
-                let may = |target: &albireo_storage::Table| target.may_freeze(chunk.number());
-                let may = partitions.with_table_if_there(table, chunk.partition(), may);
-                let reason = may.and_then(Result::err).map(|reason| reason.to_string());
-                let often = || self.inner.freezing.is_read_often(def.id, place);
-                let moved = chunk.moved_rows();
-                let moves =
-                    || moved.map(|rows| format!("rows that are written move out first: {rows} so far"));
-                let reason = reason.or_else(|| often().then(|| "transactions read it often".to_owned()));
-                let now = self.inner.env.clock.now();
-                let many = || self.inner.freezing.rests(def.id, place, now);
-                reason.or_else(moves).or_else(|| many().then(|| "many of its rows are written".to_owned()))
-            }
-        };
-        let state = match chunk.frozen_rows() {
-            Some(0) => "empty",
-            Some(_) if chunk.is_evicted() => "evicted",
-            Some(_) => "frozen",
-            None if chunk.moved_rows().is_some() => "cooling",
-            None if self.inner.freezing.cools(def.id, place, chunk.written()) => "cooling",
-            None => "hot",
         };
         let column = |at: usize| def.columns.get(at).map_or("", |column| column.name.as_str());
         let forms = chunk.forms().map(|forms| {
@@ -88,13 +71,79 @@ impl Database {
             number(chunk.partition().index() as u64),
             number(u64::from(chunk.number())),
             Value::Text(state.to_owned()),
-            number(live),
-            number(slots - live),
+            number(live as u64),
+            number((slots - live) as u64),
             number(chunk.memory_bytes()),
             number(chunk.block_bytes()),
             number(chunk.reads()),
             forms.unwrap_or(Value::Null),
             reason.map_or(Value::Null, Value::Text),
         ]
+    }
+
+    /// What is known of a chunk that has blocks, of whose rows so many live.
+    fn unfrozen<'v>(&self, def: &TableDef, chunk: &'v ChunkView<'v>, live: usize, now: u64) -> Unfrozen<'v> {
+        let table = TableHandle::new(def.id, def.is_shared());
+        let (freezing, partitions) = (&self.inner.freezing, &self.inner.partitions);
+        let may = |target: &Table| target.may_freeze(chunk.number());
+        let may = partitions.with_table_if_there(table, chunk.partition(), may);
+        // One that was frozen since the snapshot had blocks there.
+        let kept = may.and_then(Result::err).filter(|why| *why != WhyHot::IsFrozen);
+        let seen = freezing.seen_of(def.id, (chunk.partition(), chunk.number()));
+        Unfrozen { chunk, live, after: freezing.after(def), kept, seen, now }
+    }
+}
+
+/// What is known of a chunk that has blocks.
+struct Unfrozen<'v> {
+    chunk: &'v ChunkView<'v>,
+    /// Rows that live.
+    live: usize,
+    /// When its table is frozen by itself, if it is.
+    after: Option<Duration>,
+    /// Why its table keeps it as it is at the moment, whoever asks.
+    kept: Option<WhyHot>,
+    /// What was seen of it.
+    seen: Option<Seen>,
+    now: u64,
+}
+
+impl Unfrozen<'_> {
+    fn temperature(&self) -> Temperature {
+        // Of a table that is not frozen by itself any more, what was seen is out of date.
+        let (Some(after), Some(seen)) = (self.after, self.seen) else { return Temperature::Hot };
+        seen.temperature(self.chunk.written(), after, self.now)
+    }
+
+    fn state(&self) -> &'static str {
+        match self.temperature() {
+            Temperature::Cold => "cold",
+            Temperature::Cooling => "cooling",
+            Temperature::Hot if self.chunk.moved_rows().is_some() => "cooling",
+            Temperature::Hot => "hot",
+        }
+    }
+
+    /// Why it is not frozen. What is behind a colon differs from chunk to chunk.
+    fn reason(&self) -> String {
+        let kept = self.kept.map(|why| why.to_string());
+        let Some(after) = self.after else { return kept.unwrap_or_else(|| "freeze is off".to_owned()) };
+        if self.chunk.is_encodable() && is_mostly_free(self.chunk, self.live) {
+            return "most of its slots are free".to_owned();
+        }
+        if let Some(kept) = kept {
+            return kept;
+        }
+        let reason = match (self.temperature(), self.chunk.moved_rows(), self.seen) {
+            (_, _, Some(seen)) if seen.is_read_often() => "transactions read it often",
+            (Temperature::Cold, ..) => "it waits for the next look",
+            (_, Some(rows), _) => return format!("rows that are written move out first: {rows} so far"),
+            (_, None, None) => "no look has come to it yet",
+            (_, None, Some(seen)) if seen.cooling.rests(self.now) => "many of its rows are written",
+            (_, None, Some(_)) => {
+                return format!("it waits until nobody has written it for {}", duration::show(after));
+            }
+        };
+        reason.to_owned()
     }
 }

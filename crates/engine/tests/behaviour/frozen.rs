@@ -357,7 +357,9 @@ fn what_nobody_writes_is_frozen_by_itself() {
     let states =
         "SELECT \"table\", chunk, state, rows, dead, bytes < block_bytes / 2, reason FROM albireo.chunks
                   ORDER BY \"table\", chunk";
-    let hot = "big,0,hot,16384,0,f,NULL big,1,hot,16384,0,f,NULL big,2,hot,16384,0,f,NULL \
+    let hot = "big,0,hot,16384,0,f,it waits until nobody has written it for 1 min \
+               big,1,hot,16384,0,f,it waits until nobody has written it for 1 min \
+               big,2,hot,16384,0,f,it waits until nobody has written it for 1 min \
                big,3,hot,10848,0,f,new rows come to it little,0,hot,1,0,f,new rows come to it";
     assert_eq!(db.freeze_if_due().unwrap().chunks, 0);
     assert_eq!(ask(&db, states), hot);
@@ -365,6 +367,10 @@ fn what_nobody_writes_is_frozen_by_itself() {
     run(&db, "UPDATE big SET b = 7 WHERE a = 20000");
     assert_eq!(db.freeze_if_due().unwrap().chunks, 0);
     hand.advance(minute / 2);
+    let cold = "0,cold,it waits for the next look 1,hot,it waits until nobody has written it for 1 min \
+                2,cold,it waits for the next look 3,hot,new rows come to it";
+    let reasons = "SELECT chunk, state, reason FROM albireo.chunks WHERE \"table\" = 'big' ORDER BY chunk";
+    assert_eq!(ask(&db, reasons), cold);
     assert_eq!(db.freeze_if_due().unwrap().chunks, 2, "one was written half a minute ago");
     hand.advance(minute);
     assert_eq!(db.freeze_if_due().unwrap().chunks, 1);
@@ -420,7 +426,7 @@ fn what_transactions_read_often_is_not_frozen_for_its_age() {
         assert_eq!(frozen, 1);
         assert_eq!(
             chunks("state, reads > 1900 AND reads < 2100, reads > 3500 AND reads < 3700, reason"),
-            "cooling,t,f,transactions read it often frozen,f,t,NULL hot,f,f,new rows come to it"
+            "cold,t,f,transactions read it often frozen,f,t,NULL hot,f,f,new rows come to it"
         );
         hand.advance(minute);
         assert_eq!(db.freeze_if_due().unwrap().chunks, 1, "nobody has read it since");
@@ -441,11 +447,21 @@ fn table_says_itself_when_its_rows_are_frozen() {
         run(&db, &format!("INSERT INTO {table} SELECT g FROM generate_series(1, 20000) s (g)"));
     }
     let states = || ask(&db, "SELECT \"table\", state FROM albireo.chunks WHERE chunk = 0 ORDER BY 1");
+    let reasons = || ask(&db, "SELECT \"table\", reason FROM albireo.chunks WHERE chunk = 0 ORDER BY 1");
     assert_eq!(states(), "auto,hot late,hot never,hot");
+    assert_eq!(
+        reasons(),
+        "auto,no look has come to it yet late,no look has come to it yet never,freeze is off"
+    );
     assert_eq!(db.freeze_if_due().unwrap().chunks, 0);
     hand.advance(minute / 2);
     assert_eq!(db.freeze_if_due().unwrap().chunks, 0);
     assert_eq!(states(), "auto,cooling late,cooling never,hot");
+    assert_eq!(
+        reasons(),
+        "auto,it waits until nobody has written it for 1 min late,it waits until nobody has written it for 3 min \
+         never,freeze is off"
+    );
     run(&db, "UPDATE late SET a = 0 WHERE a = 1");
     assert_eq!(states(), "auto,cooling late,hot never,hot");
     hand.advance(minute / 2);
@@ -461,10 +477,35 @@ fn table_says_itself_when_its_rows_are_frozen() {
     hand.advance(minute);
     assert_eq!(db.freeze_if_due().unwrap().chunks, 1);
     assert_eq!(states(), "auto,hot late,frozen never,frozen");
+    assert_eq!(reasons(), "auto,freeze is off late,NULL never,NULL");
     assert_eq!(state(&fails(&db, "ALTER TABLE never SET (freeze = 'soon')")), "22023");
     assert_eq!(state(&fails(&db, "ALTER TABLE never ADD COLUMN b INTEGER")), "0A000");
     run(&db, "CALL albireo.freeze('auto')");
     assert_eq!(states(), "auto,frozen late,frozen never,frozen", "a call freezes what is off");
+}
+
+#[test]
+fn reason_is_that_freeze_is_off_where_the_configuration_never_freezes() {
+    if !rows_stay() {
+        return;
+    }
+    let (clock, hand) = Clock::simulated();
+    let config = Config { freeze: FreezeSchedule::never(), ..small() };
+    let db = Database::with_env(config, Env { clock, ..Env::real() }).unwrap();
+    run(&db, "CREATE TABLE t (a INTEGER); INSERT INTO t SELECT g FROM generate_series(1, 20000) s (g)");
+    let states = || ask(&db, "SELECT state, reason FROM albireo.chunks ORDER BY chunk");
+    assert_eq!(states(), "hot,freeze is off hot,new rows come to it");
+    hand.advance(Duration::from_secs(3600));
+    assert_eq!(db.freeze_if_due().unwrap().chunks, 0);
+    assert_eq!(states(), "hot,freeze is off hot,new rows come to it");
+    run(&db, "ALTER TABLE t SET (freeze = '1500 ms')");
+    assert_eq!(states(), "hot,no look has come to it yet hot,new rows come to it");
+    assert_eq!(db.freeze_if_due().unwrap().chunks, 0, "it is seen for the first time");
+    assert_eq!(states(), "hot,it waits until nobody has written it for 1500 ms hot,new rows come to it");
+    hand.advance(Duration::from_millis(1500));
+    assert_eq!(states(), "cold,it waits for the next look hot,new rows come to it");
+    run(&db, "UPDATE t SET a = 0 WHERE a = 1");
+    assert_eq!(states(), "hot,it waits until nobody has written it for 1500 ms hot,new rows come to it");
 }
 
 #[test]
