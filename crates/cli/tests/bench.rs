@@ -141,18 +141,31 @@ fn bench_compaction_asks_frozen_rows_what_it_asks_hot_ones() {
     let report = json("bench compaction --small --warehouses 2 --seconds 1 --turns 2 --format json");
     assert_eq!(report["queries"].as_array().map(Vec::len), Some(22));
     assert_eq!(report["memory"].as_array().map(Vec::len), Some(3));
-    assert_eq!(report["columns"].as_array().map(Vec::len), Some(12));
+    assert_eq!(report["columns"].as_array().map(Vec::len), Some(14));
     assert_eq!(report["scans"].as_array().map(Vec::len), Some(3));
     // On a slow machine few rows come in a second, and nothing is cold.
     let cold = report["loss"]["cold"]["seconds"].as_array().map_or(0, Vec::len);
     assert_shown(&report, 9 + usize::from(cold > 0));
-    assert_eq!(report["loss"]["all"]["seconds"].as_array().map(Vec::len), Some(2));
+    let all = &report["loss"]["all"];
+    assert_eq!(all["seconds"].as_array().map(Vec::len), Some(2));
+    assert_eq!(all["order_lines"].as_array().map(Vec::len), Some(2));
     let observed = &report["observers"];
     assert_eq!(observed["transaction_ns"]["frozen"].as_array().map(Vec::len), Some(8));
     assert_eq!(observed["reads_ms"]["frozen"].as_array().map(Vec::len), Some(8));
     assert!(report["archives"]["second_bytes"].as_u64().is_some_and(|bytes| bytes > 0));
     assert_eq!(report["instant"].as_array().map(Vec::len), Some(2));
     assert_eq!(report["runs"].as_array().map(Vec::len), Some(2));
+    let sequences = report["sequences"].as_array().expect("a list");
+    assert_eq!(sequences.len(), 2);
+    // As many rows move out of a chunk that cools as an eighth of its slots, no more.
+    for (updated, lines, move_all) in [(&sequences[0], 12_000, false), (&sequences[1], 1_200, true)] {
+        assert_eq!(updated["lines"].as_u64(), Some(lines));
+        assert_eq!(updated["frozen_moved"].as_u64(), Some(lines));
+        assert_eq!(updated["cooling_moved"].as_u64() == Some(lines), move_all, "{updated}");
+        for times in ["hot_ns", "cooling_ns", "frozen_ns"] {
+            assert_eq!(updated[times].as_array().map(Vec::len), Some(2), "{times}");
+        }
+    }
     for (compressed, runs) in [(0_usize, 10), (1, 50)] {
         let compressed = &report["instant"][compressed];
         assert!(compressed["added"].as_u64().is_some_and(|texts| texts > 0), "{compressed}");

@@ -11,7 +11,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use albireo::{Database, SqlError, SqlState};
+use albireo::{Database, SqlError, SqlState, Value};
 
 use super::report::{Loss, LossTimes};
 use super::{Bench, GROWING, freeze, rows_bytes, wrong};
@@ -138,6 +138,7 @@ impl Bench<'_> {
                 self.rate(counters, || GROWING.iter().try_for_each(|table| freeze(db, table)))?
             }
         };
+        let [order_lines, other_rows] = rows_frozen(db)?;
         let after = self.rate(counters, || {
             sleep(duration.min(Duration::from_millis(500)));
             Ok(())
@@ -147,6 +148,8 @@ impl Bench<'_> {
         }
         loss.seconds.push(beside.seconds);
         loss.hot_bytes.push(hot_bytes);
+        loss.order_lines.push(order_lines);
+        loss.other_rows.push(other_rows);
         loss.per_second.push(alone.per_second, beside.per_second);
         loss.per_cpu_second.push(alone.per_cpu_second, beside.per_cpu_second);
         loss.after_per_second.push(after.per_second);
@@ -176,6 +179,21 @@ impl Bench<'_> {
 fn set_freeze(db: &Database, after: &str) -> Result<(), SqlError> {
     COLD.iter()
         .try_for_each(|table| db.execute(&format!("ALTER TABLE {table} SET (freeze = '{after}')")).map(drop))
+}
+
+/// Rows that live in frozen chunks: order lines, and those of other tables.
+fn rows_frozen(db: &Database) -> Result<[u64; 2], SqlError> {
+    let rows = db.query(
+        "SELECT sum(CASE WHEN \"table\" = 'order_line' THEN rows ELSE 0 END)::BIGINT, \
+         sum(CASE WHEN \"table\" <> 'order_line' THEN rows ELSE 0 END)::BIGINT \
+         FROM albireo.chunks WHERE state = 'frozen'",
+        &[],
+    )?;
+    Ok([0, 1].map(|column| match rows.value(0, column) {
+        Value::BigInt(rows) => rows as u64,
+        // No chunk is frozen.
+        _ => 0,
+    }))
 }
 
 /// Runs transactions until it is over.

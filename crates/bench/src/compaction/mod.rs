@@ -21,6 +21,7 @@ mod queries;
 mod report;
 mod rows;
 mod scans;
+mod sequence;
 mod sizes;
 mod table1;
 
@@ -34,7 +35,7 @@ use pair::Pair;
 
 pub use report::{
     Archives, CompactionReport, Freezing, InTurns, InstantCompression, Loss, LossTimes, Marks, Observers,
-    PrefixScan, PrefixScans, QueryTimes, RunSums, Schemes, Size,
+    PrefixScan, PrefixScans, QueryTimes, RunSums, Schemes, SequenceUpdates, Size,
 };
 
 /// The tables that grow for ever, those last whose rows deliveries change.
@@ -59,6 +60,7 @@ enum Experiment {
     Prefixes,
     Instant,
     Runs,
+    Sequence,
     Freezing,
     Memory,
     Queries,
@@ -70,12 +72,13 @@ enum Experiment {
 }
 
 impl Experiment {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Loss,
         Self::Observers,
         Self::Prefixes,
         Self::Instant,
         Self::Runs,
+        Self::Sequence,
         Self::Freezing,
         Self::Memory,
         Self::Queries,
@@ -90,7 +93,13 @@ impl Experiment {
     fn has_databases(self) -> bool {
         matches!(
             self,
-            Self::Loss | Self::Observers | Self::Archives | Self::Prefixes | Self::Instant | Self::Runs
+            Self::Loss
+                | Self::Observers
+                | Self::Archives
+                | Self::Prefixes
+                | Self::Instant
+                | Self::Runs
+                | Self::Sequence
         )
     }
 
@@ -101,6 +110,7 @@ impl Experiment {
             Self::Prefixes => "prefix scans",
             Self::Instant => "instant compression",
             Self::Runs => "sums of runs",
+            Self::Sequence => "updates in sequence",
             Self::Freezing => "freezing",
             Self::Memory => "memory",
             Self::Queries => "queries",
@@ -162,6 +172,10 @@ impl Bench<'_> {
             self.show(Experiment::Runs);
             report.runs = self.run_sums()?;
         }
+        if asked(&Experiment::Sequence) && !self.cancel.is_cancelled() {
+            self.show(Experiment::Sequence);
+            report.sequences = self.sequences()?;
+        }
         let mut others = Experiment::ALL.into_iter().filter(asked).filter(|one| !one.has_databases());
         let Some(first) = others.next() else { return Ok(()) };
         self.show(first);
@@ -178,7 +192,8 @@ impl Bench<'_> {
                 | Experiment::Archives
                 | Experiment::Prefixes
                 | Experiment::Instant
-                | Experiment::Runs => unreachable!("they have databases of their own"),
+                | Experiment::Runs
+                | Experiment::Sequence => unreachable!("they have databases of their own"),
                 Experiment::Freezing => report.freezing = self.freezing(&pair.frozen)?,
                 Experiment::Memory => report.memory.clone_from(&memory),
                 Experiment::Queries => report.queries = self.queries(&pair)?,

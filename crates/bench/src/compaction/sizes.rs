@@ -1,4 +1,5 @@
-//! What columns take, hot and frozen: those of ORDER_LINE, and names as the paper has them in place of random texts.
+//! What columns take, hot and frozen: those of ORDER_LINE, the dates at which rows came, and names as the paper has them in
+//! place of random texts. Paper: §5.5.
 
 use albireo::{Database, SqlError};
 
@@ -9,6 +10,8 @@ use crate::target::Albireo;
 use crate::tpcc::random::{ALPHANUMERIC, Random};
 use crate::tpcc::schema::Table;
 
+/// The columns of ORDERS and HISTORY that the paper speaks of.
+const DATES: [&str; 2] = ["o_entry_d", "h_date"];
 /// Names of the census that the paper draws from.
 const NAMES: usize = 88_800;
 /// How steeply their frequency falls.
@@ -22,10 +25,13 @@ impl Bench<'_> {
     /// Each column in a table of its own.
     pub(super) fn sizes(&self, target: &Albireo) -> Result<Vec<Size>, SqlError> {
         let (db, mut all) = (target.database(), Vec::new());
-        for column in Table::OrderLine.definition().columns {
-            let name = column.name;
+        let columns_of = |table: Table| table.definition().columns.iter().map(move |column| (table, column));
+        let columns = [Table::OrderLine, Table::Orders, Table::History].into_iter().flat_map(columns_of);
+        let is_asked = |table: Table, name: &str| table == Table::OrderLine || DATES.contains(&name);
+        for (table, column) in columns.filter(|(table, column)| is_asked(*table, column.name)) {
+            let (name, table) = (column.name, table.name());
             db.execute(&format!("CREATE TABLE one ({})", column.declared()))?;
-            db.execute(&format!("INSERT INTO one SELECT {name} FROM order_line"))?;
+            db.execute(&format!("INSERT INTO one SELECT {name} FROM {table}"))?;
             all.push(size(
                 db,
                 name,
