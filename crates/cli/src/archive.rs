@@ -1,17 +1,16 @@
 //! `albireo archive`: writes an archive of a database that nobody has open.
 //!
 //! Responsible for: opening it, saying how far it is, the result, the exit status. Not responsible for:
-//! writing archives ([`Database::checkpoint_with`]).
+//! writing archives ([`Database::checkpoint_with`](albireo::Database::checkpoint_with)).
 
 use crate::args::{ArchiveArgs, ReportFormat};
 use crate::embedded::Embedded;
+use crate::interrupt::Interrupt;
 use crate::log::time;
 use crate::progress::{Progress, megabytes, rate};
-use crate::settings::config;
+use crate::settings::{self, Settings};
 use crate::shell::report;
-use albireo::{
-    ArchiveReport, CheckpointOptions, Config, Database, DirectoryKind, SqlError, SqlState, gone_text,
-};
+use albireo::{ArchiveReport, CheckpointOptions, DirectoryKind, SqlError, SqlState, gone_text};
 use albireo_env::Env;
 use serde_json::json;
 use std::io::{self, Write};
@@ -21,8 +20,8 @@ use std::path::Path;
 const FAILED: u8 = 1;
 
 /// Writes the archive; returns the exit status.
-pub fn run(args: &ArchiveArgs, env: &Env) -> u8 {
-    match write(args, env) {
+pub fn run(args: &ArchiveArgs, env: &Env, interrupt: &Interrupt) -> u8 {
+    match write(args, env, interrupt) {
         Ok(report) => print(args, &report),
         Err(error) => complain(&error),
     }
@@ -38,29 +37,30 @@ pub fn complain(error: &SqlError) -> u8 {
 ///
 /// # Errors
 /// 58P01 or 55000 if it is none, and those of opening.
-pub fn open(directory: &Path, config: Config, env: &Env, instead: &str) -> Result<Database, SqlError> {
+pub fn open(directory: &Path, settings: Settings, env: &Env, instead: &str) -> Result<Embedded, SqlError> {
     // Opening would make an empty one, in the wrong place perhaps.
     let kind = DirectoryKind::of(directory, env)?;
     if kind != DirectoryKind::Database {
         return Err(kind.refusal(directory, "an Albireo database"));
     }
-    match Embedded::open(None, Some(directory), config, env) {
+    match Embedded::open(None, Some(directory), settings, env) {
         Ok(embedded) => {
             embedded.recovered().iter().for_each(|line| eprintln!("{line}"));
-            Ok(embedded.database().clone())
+            Ok(embedded)
         }
         Err(error) if error.state() == SqlState::OBJECT_IN_USE => Err(error.with_hint(instead)),
         Err(error) => Err(error),
     }
 }
 
-fn write(args: &ArchiveArgs, env: &Env) -> Result<ArchiveReport, SqlError> {
+fn write(args: &ArchiveArgs, env: &Env, interrupt: &Interrupt) -> Result<ArchiveReport, SqlError> {
     let instead = "Run CHECKPOINT in the process that has it open, or close it there.";
-    let database = open(&args.directory, config(&args.memory), env, instead)?;
+    let settings = settings::of(&args.database, env, interrupt)?;
+    let embedded = open(&args.directory, settings, env, instead)?;
     let mut progress = Progress::new(&env.clock);
     let options =
         CheckpointOptions { bytes_per_second: args.limit_rate.map(|rate| rate.0), keep: args.keep.get() };
-    database.checkpoint_with(&options, |at| {
+    embedded.database().checkpoint_with(&options, |at| {
         progress.show("writing the archive", at.bytes_written + at.bytes_reused, at.bytes_total_estimate());
     })
 }

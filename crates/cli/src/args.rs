@@ -1,15 +1,18 @@
 //! What can be said on the command line.
 
+mod database;
 mod help;
 mod memory;
 mod tools;
 
 use albireo::{SqlType, Value};
 use albireo_bench::ch::queries::Selection;
+use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+pub use database::{DatabaseArgs, EvictionArg};
 use help::flowing;
 pub use memory::MemoryArgs;
 pub use tools::{ArchiveArgs, BackupArgs, RestoreArgs, VerifyArgs};
@@ -35,16 +38,27 @@ impl Cli {
         cli
     }
 
-    /// Refuses options that are known from psql and would promise what is not there.
+    /// Refuses options that are known from psql and would promise what is not there, and eviction without a directory.
     fn check(&self) -> Result<(), clap::Error> {
-        match &self.command {
-            Command::Shell(args) if args.single_transaction => {
-                let text = "--single-transaction (-1) is not supported yet: there are no transactions of several \
-                            statements; each statement of a script is a transaction of its own";
-                Err(Self::command().error(clap::error::ErrorKind::ArgumentConflict, text))
-            }
-            _ => Ok(()),
-        }
+        let (kind, text) = match &self.command {
+            Command::Shell(args) if args.single_transaction => (
+                ErrorKind::ArgumentConflict,
+                "--single-transaction (-1) is not supported yet: there are no transactions of several statements; \
+                 each statement of a script is a transaction of its own",
+            ),
+            Command::Shell(args) if args.data.is_none() && args.database.evicts_into_its_own() => (
+                ErrorKind::MissingRequiredArgument,
+                "--eviction on needs a directory for rows that leave memory, and a database in memory has none: name \
+                 one with --eviction-directory DIRECTORY, or keep the database in one with --data DIRECTORY",
+            ),
+            Command::Restore(args) if args.until.is_some() && args.database.evicts_into_its_own() => (
+                ErrorKind::MissingRequiredArgument,
+                "--eviction on needs a directory for rows that leave memory, and --until recovers them in memory \
+                 first: name one with --eviction-directory DIRECTORY",
+            ),
+            _ => return Ok(()),
+        };
+        Err(Self::command().error(kind, text))
     }
 }
 
@@ -404,9 +418,9 @@ pub struct ShellArgs {
     /// Number of partitions, each with its own thread; by default that of the database in DIRECTORY, else 1
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub partitions: Option<u16>,
-    /// How much memory the database may use.
+    /// How the database is opened.
     #[command(flatten)]
-    pub memory: MemoryArgs,
+    pub database: DatabaseArgs,
     /// As psql spells it; refused.
     #[arg(short = '1', long, hide = true)]
     pub single_transaction: bool,
@@ -568,6 +582,10 @@ mod tests {
             "albireo bench tpcc --layout diagonal",
             "albireo shell --format xml",
             "albireo shell -1 schema.sql",
+            "albireo shell --eviction auto --data bank",
+            "albireo shell --eviction on",
+            "albireo restore bank copy --until 5 --eviction on",
+            "albireo bench tpcc --eviction on",
             "albireo shell --single-transaction schema.sql",
             "albireo fly",
             "albireo test",
@@ -589,6 +607,26 @@ mod tests {
     fn single_transaction_is_refused_with_the_reason() {
         let said = parse("albireo shell -1 schema.sql").unwrap_err().to_string();
         assert!(said.contains("each statement of a script is a transaction of its own"), "{said}");
+    }
+
+    #[test]
+    fn eviction_is_accepted_where_there_is_a_directory_and_refused_with_what_to_do() {
+        for line in [
+            "albireo shell --data bank --eviction on",
+            "albireo shell --eviction off",
+            "albireo shell --eviction-directory cold",
+            "albireo shell --eviction on --eviction-directory cold",
+            "albireo archive bank --eviction on",
+            "albireo backup bank bank.tar --eviction on",
+            "albireo restore bank.tar copy --eviction on",
+            "albireo restore bank copy --until 5 --eviction-directory cold",
+        ] {
+            assert!(parse(line).is_ok(), "{line}");
+        }
+        for line in ["albireo shell --eviction on", "albireo restore bank copy --until 5 --eviction on"] {
+            let said = parse(line).unwrap_err().to_string();
+            assert!(said.contains("--eviction-directory DIRECTORY"), "{said}");
+        }
     }
 
     #[test]

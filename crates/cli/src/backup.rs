@@ -8,7 +8,7 @@ use crate::args::{BackupArgs, ReportFormat};
 use crate::interrupt::{EXIT_STATUS, Interrupt};
 use crate::log::time;
 use crate::progress::{Progress, megabytes, rate};
-use crate::settings::config;
+use crate::settings;
 use albireo::{BackupOptions, BackupProgress, BackupReport, BackupStep, SqlError, SqlState};
 use albireo_env::Env;
 use serde_json::json;
@@ -51,12 +51,13 @@ fn take(args: &BackupArgs, env: &Env, interrupt: &Interrupt) -> Result<BackupRep
         "Run BACKUP TO '{}' in the process that has it open, or close it there.",
         args.target.display().to_string().replace('\'', "''")
     );
-    let database = open(&args.directory, config(&args.memory), env, &instead)?;
+    let settings = settings::of(&args.database, env, interrupt)?;
+    let embedded = open(&args.directory, settings, env, &instead)?;
     let mut progress = Progress::new(&env.clock);
     interruptible(interrupt, |cancel| {
         let bytes_per_second = args.limit_rate.map(|rate| rate.0);
         let options = BackupOptions { bytes_per_second, links: args.link, cancel };
-        database.backup(&args.target, &options, |at| show(&mut progress, at))
+        embedded.database().backup(&args.target, &options, |at| show(&mut progress, at))
     })
 }
 

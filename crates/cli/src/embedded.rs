@@ -2,6 +2,7 @@
 
 use crate::catalog;
 use crate::recovering::Shown;
+use crate::settings::{EvictedFiles, Settings};
 use crate::sql::{About, Answer, Canceller, Chunks, Column, Outcome, ProgressReader, Routine, Sql, Table};
 use albireo::{Config, Connection, Database, QueryResult, RecoveryReport, SqlError, Value};
 use albireo_env::Env;
@@ -16,11 +17,13 @@ pub struct Embedded {
     connection: Arc<Connection>,
     /// Where it is kept; `None`: in memory.
     data: Option<PathBuf>,
+    /// Dropped last: the database has files open there.
+    _evicted: EvictedFiles,
 }
 
 impl Embedded {
     /// Opens the database in `data`, or makes an empty one in memory. Without `partitions` it has as many
-    /// as there were, or one; the other settings are those of `config`.
+    /// as there were, or one; the other settings are those of `settings`.
     ///
     /// # Errors
     /// A setting is out of range, or the system refuses threads; the directory cannot be used, or what is in
@@ -28,9 +31,10 @@ impl Embedded {
     pub fn open(
         partitions: Option<u16>,
         data: Option<&Path>,
-        config: Config,
+        settings: Settings,
         env: &Env,
     ) -> Result<Self, SqlError> {
+        let Settings { config, evicted } = settings;
         // What is wrong with the directory is for opening it to say.
         let there = || data.and_then(|path| Database::kept_partitions(path, env).ok().flatten());
         let partitions = partitions.or_else(there).unwrap_or(1);
@@ -43,9 +47,10 @@ impl Embedded {
                 shown.end();
                 opened?
             }
-            None => Database::with_env(config, env.clone())?,
+            None => Database::in_memory_in(config, env.clone())?,
         };
-        Ok(Self { connection: Arc::new(database.connect()), data: data.map(Path::to_owned) })
+        let connection = Arc::new(database.connect());
+        Ok(Self { connection, data: data.map(Path::to_owned), _evicted: evicted })
     }
 
     /// The database.
@@ -187,7 +192,7 @@ mod tests {
 
     #[test]
     fn statements_reach_the_database_and_its_tables_are_listed() {
-        let sql = Embedded::open(None, None, Config::default(), &Env::real()).unwrap();
+        let sql = Embedded::open(None, None, Settings::default(), &Env::real()).unwrap();
         let script =
             "create table b (id int primary key); create table a (id int); insert into b values (1), (2)";
         let answer = sql.execute(script).unwrap();
@@ -240,7 +245,8 @@ mod tests {
     #[test]
     fn database_in_a_directory_is_opened_again_with_its_partitions() {
         let env = Env { disk: Arc::new(MemoryDisk::default()), ..Env::real() };
-        let open = |partitions| Embedded::open(partitions, Some(Path::new("/data")), Config::default(), &env);
+        let open =
+            |partitions| Embedded::open(partitions, Some(Path::new("/data")), Settings::default(), &env);
         let sql = open(Some(3)).unwrap();
         assert_eq!(sql.recovered(), ["albireo: an empty database in /data"]);
         sql.execute("create table t (a int); insert into t values (1), (2)").unwrap();
@@ -256,7 +262,7 @@ mod tests {
 
     #[test]
     fn query_gives_rows_and_a_mistake_an_error_with_its_place() {
-        let sql = Embedded::open(None, None, Config::default(), &Env::real()).unwrap();
+        let sql = Embedded::open(None, None, Settings::default(), &Env::real()).unwrap();
         let answer = sql.execute("select 40 + 2 as answer").unwrap();
         let [Outcome::Rows { columns, batches }] = answer.outcomes.as_slice() else { panic!("{answer:?}") };
         assert_eq!((columns[0].name.as_str(), batches[0].num_rows()), ("answer", 1));

@@ -79,7 +79,7 @@ fn run() -> ExitCode {
             };
             ExitCode::from(bench::run(&args, &env, &interrupt, open))
         }
-        Command::Shell(args) => match open(&args, &env) {
+        Command::Shell(args) => match open(&args, &env, &interrupt) {
             Ok(sql) => {
                 sql.recovered().iter().for_each(|line| eprintln!("{line}"));
                 if let Some(spill) = sql.database().spill_files() {
@@ -91,7 +91,7 @@ fn run() -> ExitCode {
         },
         Command::Log(args) => ExitCode::from(log::run(&args, &env)),
         Command::Verify(args) => ExitCode::from(verify::run(&args, &env)),
-        Command::Archive(args) => ExitCode::from(archive::run(&args, &env)),
+        Command::Archive(args) => ExitCode::from(archive::run(&args, &env, &interrupt)),
         Command::Backup(args) => ExitCode::from(backup::run(&args, &env, &interrupt)),
         Command::Restore(args) => ExitCode::from(restore::run(&args, &env, &interrupt)),
         Command::Test(args) => ExitCode::from(testing::run(&args, &env, &interrupt)),
@@ -99,8 +99,9 @@ fn run() -> ExitCode {
 }
 
 /// Opens the shell's database.
-fn open(args: &ShellArgs, env: &Env) -> Result<Embedded, SqlError> {
-    Embedded::open(args.partitions, args.data.as_deref(), settings::config(&args.memory), env)
+fn open(args: &ShellArgs, env: &Env, interrupt: &Interrupt) -> Result<Embedded, SqlError> {
+    let settings = settings::of(&args.database, env, interrupt)?;
+    Embedded::open(args.partitions, args.data.as_deref(), settings, env)
 }
 
 fn failure(message: &str) -> ExitCode {

@@ -9,7 +9,7 @@ use crate::backup::{ended, interruptible, show};
 use crate::interrupt::Interrupt;
 use crate::log::time;
 use crate::progress::{Progress, megabytes, rate};
-use crate::settings::config;
+use crate::settings;
 use crate::until;
 use albireo::{BackupOptions, RestoreOptions, RestoreReport, SqlError};
 use albireo_env::Env;
@@ -18,7 +18,7 @@ use serde_json::json;
 /// Restores; returns the exit status.
 pub fn run(args: &RestoreArgs, env: &Env, interrupt: &Interrupt) -> u8 {
     if let Some(until) = args.until {
-        return until::run(args, until, env);
+        return until::run(args, until, env, interrupt);
     }
     match restore(args, env, interrupt) {
         Ok(report) => print(args, &report),
@@ -27,6 +27,8 @@ pub fn run(args: &RestoreArgs, env: &Env, interrupt: &Interrupt) -> u8 {
 }
 
 fn restore(args: &RestoreArgs, env: &Env, interrupt: &Interrupt) -> Result<RestoreReport, SqlError> {
+    // Its files of rows that leave memory stay until this returns.
+    let settings = settings::of(&args.database, env, interrupt)?;
     let mut progress = Progress::new(&env.clock);
     interruptible(interrupt, |cancel| {
         let bytes_per_second = args.limit_rate.map(|rate| rate.0);
@@ -34,7 +36,7 @@ fn restore(args: &RestoreArgs, env: &Env, interrupt: &Interrupt) -> Result<Resto
         let options = RestoreOptions {
             copy,
             opens: !args.no_open,
-            config: config(&args.memory),
+            config: settings.config.clone(),
             ..RestoreOptions::default()
         };
         albireo::restore(&args.backup, &args.directory, &options, env, |at| show(&mut progress, at))

@@ -2,14 +2,15 @@
 
 use std::io::{self, Write};
 
-use albireo::{CopyReport, Database, RecoveryTarget, SqlError};
+use albireo::{Config, CopyReport, Database, RecoveryTarget, SqlError};
 use albireo_env::Env;
 use serde_json::json;
 
 use crate::archive::say;
 use crate::args::{Moment, ReportFormat, RestoreArgs};
+use crate::interrupt::Interrupt;
 use crate::recovering::Shown;
-use crate::settings::config;
+use crate::settings;
 use crate::shell::report;
 
 /// Exit status when nothing was restored.
@@ -25,9 +26,11 @@ impl From<Moment> for RecoveryTarget {
 }
 
 /// Restores up to `until`; the exit status.
-pub fn run(args: &RestoreArgs, until: Moment, env: &Env) -> u8 {
+pub fn run(args: &RestoreArgs, until: Moment, env: &Env, interrupt: &Interrupt) -> u8 {
     let mut shown = Shown::on_stderr();
-    let restored = restore(args, until, env, &mut shown);
+    // Files of rows that leave memory go when that is over.
+    let restored = settings::of(&args.database, env, interrupt)
+        .and_then(|settings| restore(args, until, settings.config.clone(), env, &mut shown));
     shown.end();
     match restored {
         Ok(done) => {
@@ -44,12 +47,13 @@ pub fn run(args: &RestoreArgs, until: Moment, env: &Env) -> u8 {
 fn restore<W: Write + Send>(
     args: &RestoreArgs,
     until: Moment,
+    config: Config,
     env: &Env,
     shown: &mut Shown<W>,
 ) -> Result<CopyReport, SqlError> {
     let target = RecoveryTarget::from(until);
     let mut listener = |progress| shown.tell(progress);
-    Database::recover_copy(&args.backup, &args.directory, target, config(&args.memory), env, &mut listener)
+    Database::recover_copy(&args.backup, &args.directory, target, config, env, &mut listener)
 }
 
 fn text(args: &RestoreArgs, done: &CopyReport) -> String {
@@ -81,7 +85,6 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use albireo::Config;
     use albireo_env::MemoryDisk;
     use clap::Parser;
 
@@ -102,8 +105,9 @@ mod tests {
             args
         };
         let mut shown = Shown::on_stderr();
-        let mut restore =
-            |to: &str, until: &str| super::restore(&args(to), until.parse().unwrap(), &env, &mut shown);
+        let mut restore = |to: &str, until: &str| {
+            super::restore(&args(to), until.parse().unwrap(), Config::default(), &env, &mut shown)
+        };
         let done = restore("/new", "2").unwrap();
         let said = text(&args("/new"), &done);
         assert!(said.starts_with("restored to /new: 2 rows, up to record 2 of 2"), "{said}");

@@ -163,7 +163,15 @@ impl Database {
     /// # Errors
     /// 22023 for a setting out of range; 53000 when the system refuses threads.
     pub fn in_memory(config: Config) -> Result<Self, SqlError> {
-        let mut database = Self::with_env(config, Env::real())?;
+        Self::in_memory_in(config, Env::real())
+    }
+
+    /// As [`Database::in_memory`], in a given environment.
+    ///
+    /// # Errors
+    /// As [`Database::in_memory`].
+    pub fn in_memory_in(config: Config, env: Env) -> Result<Self, SqlError> {
+        let mut database = Self::with_env(config, env)?;
         database.start_freezing()?;
         database.start_evicting()?;
         Ok(database)
@@ -249,7 +257,8 @@ impl Database {
         self.inner.recovered.get().cloned().unwrap_or_default()
     }
 
-    /// As [`Database::in_memory`], in a given environment.
+    /// As [`Database::in_memory_in`], without the threads that freeze rows and make room: rows are frozen by
+    /// [`Database::freeze_if_due`], and leave memory when a transaction finds none.
     ///
     /// # Errors
     /// As [`Database::in_memory`].

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{MemoryArgs, Moment, ReportFormat};
+use super::{DatabaseArgs, Moment, ReportFormat};
 
 /// Options of `verify`.
 #[derive(Args, Clone, Debug)]
@@ -31,9 +31,9 @@ pub struct ArchiveArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
     pub format: ReportFormat,
-    /// How much memory the database may use.
+    /// How the database is opened.
     #[command(flatten)]
-    pub memory: MemoryArgs,
+    pub database: DatabaseArgs,
 }
 
 /// Options of `backup`.
@@ -53,9 +53,9 @@ pub struct BackupArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
     pub format: ReportFormat,
-    /// How much memory the database may use.
+    /// How the database is opened.
     #[command(flatten)]
-    pub memory: MemoryArgs,
+    pub database: DatabaseArgs,
 }
 
 /// Options of `restore`.
@@ -77,9 +77,9 @@ pub struct RestoreArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
     pub format: ReportFormat,
-    /// How much memory the database may use.
+    /// How the database is opened.
     #[command(flatten)]
-    pub memory: MemoryArgs,
+    pub database: DatabaseArgs,
 }
 
 /// Bytes in a second.

@@ -196,7 +196,7 @@ mod tests {
     /// Output and messages of a script on a database of its own.
     fn run(script: &str) -> (String, String) {
         let (env, interrupt) = (Env::real(), Interrupt::default());
-        let sql = Embedded::open(None, None, albireo::Config::default(), &env).unwrap();
+        let sql = Embedded::open(None, None, crate::settings::Settings::default(), &env).unwrap();
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut shell = Shell::new(&sql, &env, &interrupt, &mut out, &mut err);
         let result = shell.run_script("main.sql", script.as_bytes());
@@ -241,7 +241,7 @@ mod tests {
             }
         }
         let (env, interrupt) = (Env::real(), Interrupt::default());
-        let sql = Embedded::open(None, None, albireo::Config::default(), &env).unwrap();
+        let sql = Embedded::open(None, None, crate::settings::Settings::default(), &env).unwrap();
         let (mut out, mut err) = (Gone, Vec::new());
         let mut shell = Shell::new(&sql, &env, &interrupt, &mut out, &mut err);
         let result = shell.run_script("main.sql", &b"copy (select 1) to stdout;"[..]);

@@ -16,7 +16,7 @@ use super::{BackupManifest, BackupOptions, BackupProgress, BackupStep};
 use crate::durability::checkpoint::archive_error;
 use crate::durability::directory::{RESTORING_NAME, controls_of, sync_names};
 use crate::durability::recovery::damaged;
-use crate::{Config, Database, RecoveryReport};
+use crate::{Config, Database, Eviction, RecoveryReport};
 
 /// How a backup is restored.
 #[derive(Clone, Debug)]
@@ -152,10 +152,14 @@ fn check_room(
     Err(SqlError::new(SqlState::DISK_FULL, text).with_hint("Make room, or name another directory."))
 }
 
-/// 53200 if the tables will not fit into memory.
-fn check_memory(manifest: &BackupManifest, options: &RestoreOptions) -> Result<(), SqlError> {
-    let needed = manifest.memory_bytes;
+/// 53200 if the tables will not fit into memory. Rows that may leave it take no more than the limit; whether those that
+/// have to stay fit, opening the database says.
+pub(super) fn check_memory(manifest: &BackupManifest, options: &RestoreOptions) -> Result<(), SqlError> {
     let limit = options.config.data_limit_bytes;
+    let needed = match options.config.eviction {
+        Eviction::Off => manifest.memory_bytes,
+        Eviction::Auto | Eviction::To(_) => manifest.memory_bytes.min(limit),
+    };
     if needed > limit {
         let text = format!("the tables need {needed} bytes of memory, and the limit is {limit}");
         return Err(SqlError::new(SqlState::OUT_OF_MEMORY, text)

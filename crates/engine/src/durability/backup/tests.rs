@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use albireo_base::{SqlError, SqlState, Value};
 use albireo_env::{CrashDisk, Disk, Env, FaultyDisk, MemoryDisk};
 
+use super::restore::check_memory;
 use super::{Backup, BackupOptions, RestoreOptions, RestoreReport, restore};
-use crate::{Config, Database};
+use crate::{Config, Database, Eviction};
 
 fn env_of(disk: impl Disk + 'static) -> Env {
     Env { disk: Arc::new(disk), ..Env::real() }
@@ -203,6 +204,20 @@ fn everything_that_prevents_a_restore_is_said_at_once() {
     let error = restore("/b", "/new", &unopened, &env, |_| {}).unwrap_err();
     assert!(error.message().ends_with("for 2 reasons"), "{error}");
     assert!(env.disk.read_dir(Path::new("/new")).is_err(), "nothing was made");
+}
+
+#[test]
+fn restore_of_rows_that_may_leave_memory_needs_no_more_than_the_limit() {
+    let env = env_of(MemoryDisk::default());
+    backup(&made(&env), "/b").unwrap();
+    let mut manifest = Backup::open("/b", &env).unwrap().manifest().clone();
+    manifest.memory_bytes = u64::MAX;
+    let mut wanted = RestoreOptions { memory_bytes: Some(u64::MAX), ..options() };
+    assert_eq!(check_memory(&manifest, &wanted).unwrap_err().state(), SqlState::OUT_OF_MEMORY);
+    wanted.config.eviction = Eviction::Auto;
+    check_memory(&manifest, &wanted).unwrap();
+    wanted.memory_bytes = Some(1);
+    assert_eq!(check_memory(&manifest, &wanted).unwrap_err().state(), SqlState::OUT_OF_MEMORY);
 }
 
 #[test]
