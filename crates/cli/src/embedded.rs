@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn chunks_are_summed_up_by_state_and_reasons_but_for_their_figures() {
-        let sql = Embedded::open(None, None, Config::default(), &Env::real()).unwrap();
+        let sql = Embedded::open(None, None, Settings::default(), &Env::real()).unwrap();
         let rows = "SELECT state, reason, a::bigint, b::bigint, c::bigint, d::bigint FROM (VALUES
                     ('cooling', 'rows that are written move out first: 17 so far', 1, 10, 5, 8),
                     ('cooling', 'rows that are written move out first: 4 so far', 1, 20, 5, 8),

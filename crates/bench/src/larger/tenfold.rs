@@ -20,12 +20,15 @@ use crate::latency::{Durations, median};
 /// How many times what is left the rows take in the end.
 const MULTIPLE: f64 = 10.0;
 
+/// How a query fails for which there is no memory: at once, or when what its snapshot holds is needed.
+const REFUSALS: [SqlState; 2] = [SqlState::OUT_OF_MEMORY, SqlState::SNAPSHOT_TOO_OLD];
+
 /// A query that was asked.
 struct Asked {
     /// In which part of the growth it began.
     part: usize,
     milliseconds: f64,
-    /// It got no memory.
+    /// There was no memory for it.
     is_refused: bool,
 }
 
@@ -137,7 +140,7 @@ fn ask(
         let (part, start) = (part.load(Ordering::Relaxed), clock.now());
         let is_refused = match db.query(sql, parameters) {
             Ok(_) => false,
-            Err(error) if error.state() == SqlState::OUT_OF_MEMORY => true,
+            Err(error) if REFUSALS.contains(&error.state()) => true,
             Err(error) => return Err(error),
         };
         asked.push(Asked { part, milliseconds: (clock.now() - start) as f64 / 1e6, is_refused });
