@@ -40,7 +40,7 @@ impl Bench<'_> {
         }
         let Some(plan) = report.plan.clone() else { return Ok(()) };
         let others = plan.middle.in_use_bytes.saturating_sub(plan.middle.growing_bytes);
-        let limit = (others + (plan.middle.growing_bytes as f64 / MULTIPLE) as u64).max(LEAST_LIMIT_BYTES);
+        let limit = others + ((plan.middle.growing_bytes as f64 / MULTIPLE) as u64).max(LEAST_LIMIT_BYTES);
         let (mut all, held) = self.tenfold_run(&plan, limit, false)?;
         // What is left for rows, and what these take, is as in the database that has all of it in memory.
         let multiples: Vec<f64> = held
