@@ -67,9 +67,47 @@ pub fn pad(text: &str, width: i32, filling: &str, left: bool) -> Result<String, 
     Ok(if left { padding + text } else { format!("{text}{padding}") })
 }
 
+/// The least text above all that begin with `beginning`, in the order of their bytes, which is that of their characters:
+/// all that begin so lie from it to this one. `None` if there is none.
+pub fn above(beginning: &str) -> Option<String> {
+    let mut rest = beginning.chars();
+    while let Some(last) = rest.next_back() {
+        // Passes over the surrogates, which are no characters.
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            return Some(format!("{}{next}", rest.as_str()));
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_above_a_beginning_is_the_least_that_does_not_begin_so() {
+        let cases = [
+            ("", None),
+            ("abc", Some("abd")),
+            ("ab ", Some("ab!")),
+            ("a\u{7f}", Some("a\u{80}")),
+            ("zß", Some("zà")),
+            ("a\u{7ff}", Some("a\u{800}")),
+            ("a\u{d7ff}", Some("a\u{e000}")),
+            ("a\u{ffff}", Some("a\u{10000}")),
+            ("ab\u{10ffff}", Some("ac")),
+            ("\u{d7ff}\u{10ffff}\u{10ffff}", Some("\u{e000}")),
+            ("\u{10ffff}\u{10ffff}", None),
+        ];
+        for (beginning, expected) in cases {
+            let above = above(beginning);
+            assert_eq!(above.as_deref(), expected, "{beginning:?}");
+            let ends = ["", "\u{1}", "z", "\u{10ffff}", "\u{10ffff}\u{10ffff}x"];
+            for text in ends.map(|end| format!("{beginning}{end}")) {
+                assert!(*text >= *beginning && above.as_ref().is_none_or(|above| text < *above), "{text:?}");
+            }
+        }
+    }
 
     #[test]
     fn case_is_changed_and_texts_are_filled_up_by_characters() {

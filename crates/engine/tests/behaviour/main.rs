@@ -4,6 +4,7 @@
 mod advisory_locks;
 mod archiving;
 mod bare_indexes;
+mod beginnings;
 mod blocks;
 mod bulk;
 mod changes;

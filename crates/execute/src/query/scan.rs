@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, SqlError, SqlState, TableId, Tid, Value};
+use albireo_base::{ColumnId, SqlError, SqlState, TableId, Tid, Value, text};
 use albireo_partition::Site;
 use albireo_plpgsql::plan::key::{self, Fit};
 use albireo_semantics::query::accumulate::Sorted;
@@ -430,6 +430,7 @@ fn bounds(
     value_of: ValueOf<'_>,
 ) -> Result<Option<Bounds>, Stop> {
     let (mut low, mut high) = (None, None);
+    let mut ends = Ends { range, prefix, tests };
     if let Some((expr, inclusive)) = &range.low {
         let (value, inclusive) = match fitting(expr, range.ty, value_of)? {
             Fit::Exact(value) => (Some(value), *inclusive),
@@ -438,18 +439,8 @@ fn bounds(
             Fit::Above | Fit::Null => return Ok(None),
         };
         if let Some(value) = value {
-            let mut key = prefix.clone();
-            keys::push(&mut key, &value, range.ty, range.nullable);
-            let (from, to) = key.prefix_range();
+            let Some(from) = ends.low(value, inclusive) else { return Ok(None) };
             low = Some(from);
-            if !key.key().rest.is_empty() {
-                tests.push(Test::Low(range.column, value, inclusive));
-            } else if !inclusive {
-                low = to.checked_add(1);
-                if low.is_none() {
-                    return Ok(None);
-                }
-            }
         }
     }
     if let Some((expr, inclusive)) = &range.high {
@@ -460,21 +451,59 @@ fn bounds(
             Fit::Below | Fit::Null => return Ok(None),
         };
         if let Some(value) = value {
-            let mut key = prefix.clone();
-            keys::push(&mut key, &value, range.ty, range.nullable);
-            let (from, to) = key.prefix_range();
+            let Some(to) = ends.high(value, inclusive) else { return Ok(None) };
             high = Some(to);
-            if !key.key().rest.is_empty() {
-                tests.push(Test::High(range.column, value, inclusive));
-            } else if !inclusive {
-                high = from.checked_sub(1);
-                if high.is_none() {
-                    return Ok(None);
-                }
-            }
+        }
+    }
+    if let Some(expr) = &range.begins {
+        let Fit::Exact(Value::Text(beginning)) = fitting(expr, range.ty, value_of)? else { return Ok(None) };
+        if let Some(above) = text::above(&beginning) {
+            let Some(to) = ends.high(Value::Text(above), false) else { return Ok(None) };
+            high = Some(high.map_or(to, |high| high.min(to)));
+        }
+        if !beginning.is_empty() {
+            low = low.max(ends.low(Value::Text(beginning), true));
         }
     }
     Ok(Some((low, high)))
+}
+
+/// The ends of a range behind the columns before it.
+struct Ends<'k> {
+    range: &'k RangeUse,
+    prefix: &'k KeyBuilder,
+    /// What the first bytes do not decide.
+    tests: &'k mut Vec<Test>,
+}
+
+impl Ends<'_> {
+    /// The least prefix of values above this one, or from it on; `None` if there is none.
+    fn low(&mut self, value: Value, inclusive: bool) -> Option<u128> {
+        let (from, to, is_long) = self.place(&value);
+        if is_long {
+            self.tests.push(Test::Low(self.range.column, value, inclusive));
+            return Some(from);
+        }
+        if inclusive { Some(from) } else { to.checked_add(1) }
+    }
+
+    /// The greatest prefix of values below this one, or up to it; `None` if there is none.
+    fn high(&mut self, value: Value, inclusive: bool) -> Option<u128> {
+        let (from, to, is_long) = self.place(&value);
+        if is_long {
+            self.tests.push(Test::High(self.range.column, value, inclusive));
+            return Some(to);
+        }
+        if inclusive { Some(to) } else { from.checked_sub(1) }
+    }
+
+    /// The least and the greatest prefix of keys with a value, and whether those do not decide.
+    fn place(&self, value: &Value) -> (u128, u128, bool) {
+        let mut key = self.prefix.clone();
+        keys::push(&mut key, value, self.range.ty, self.range.nullable);
+        let (from, to) = key.prefix_range();
+        (from, to, !key.key().rest.is_empty())
+    }
 }
 
 /// Addresses of rows: of a search in an index the first ones, or all others if some have been `seen`; of

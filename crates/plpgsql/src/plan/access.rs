@@ -1,7 +1,7 @@
 //! Access paths: in which order relations are joined, and by which index each is read.
 //!
 //! Responsible for: which conditions an index or hash table answers, and which are left as filters.
-//! Not responsible for: keys (`key`), reading (`run`).
+//! Not responsible for: keys (`key`), what conditions say of how texts begin (`beginnings`), reading (`run`).
 //!
 //! Greedy: the relation that can be read best with what is known already comes next. Ranks, best first:
 //! a row by a unique index; rows by all columns of an index; by more of the first columns, by a range; a
@@ -12,11 +12,12 @@ use std::sync::Arc;
 use albireo_base::{ColumnId, SqlType};
 use albireo_sql::{IndexDef, IndexKind, TableDef};
 
+use super::beginnings::{self, Beginning, beginnings};
 use super::key;
 use super::tree::{
     Access, Bound, Condition, HashUse, IndexUse, Item, Pool, RangeUse, Relation, RelationSource, Step, mask,
 };
-use crate::expr::{ColumnRef, Comparison, Conversion, Expr, ExprKind};
+use crate::expr::{ColumnRef, Comparison, Conversion, Expr, ExprKind, Says};
 use crate::types::{Scalar, Type};
 
 /// The order that is asked for: columns, whether descending, whether with NULLs first.
@@ -132,10 +133,15 @@ impl<'r> Planner<'r> {
     }
 
     fn best(&mut self, relation: u16, conditions: &[Condition], placed: u64, leads: bool) -> Candidate {
+        let texts = match &self.relations[usize::from(relation)].source {
+            RelationSource::Table(table) => beginnings(table, relation, conditions),
+            _ => Vec::new(),
+        };
         let sides: Vec<(usize, Side<'_>)> = conditions
             .iter()
             .enumerate()
             .flat_map(|(at, condition)| sides(condition).into_iter().map(move |side| (at, side)))
+            .chain(texts.iter().filter_map(|text| Some((text.at, whole_text(relation, text)?))))
             .filter(|(_, side)| side.relation == relation && side.needs & !placed == 0)
             .collect();
         let RelationSource::Table(table) = &self.relations[usize::from(relation)].source else {
@@ -148,9 +154,14 @@ impl<'r> Planner<'r> {
             .map(|(_, bound)| Bound { value: through(&bound.value, self.relations, &self.known), ..bound });
         let mut best: Option<Candidate> = None;
         for index in &table.indexes {
-            let Some(mut candidate) =
-                by_index(&table, index, relation, &sides, wanted.as_ref(), self.limited)
-            else {
+            let Some(mut candidate) = by_index(
+                &table,
+                index,
+                relation,
+                (sides.as_slice(), texts.as_slice()),
+                wanted.as_ref(),
+                self.limited,
+            ) else {
                 continue;
             };
             candidate.access.site.clone_from(&site);
@@ -250,6 +261,13 @@ fn sides(condition: &Condition) -> Vec<Side<'_>> {
     found
 }
 
+/// The column that a pattern without signs compares with the text that it is.
+fn whole_text(relation: u16, text: &Beginning) -> Option<Side<'_>> {
+    let side =
+        Side { relation, column: text.column, op: Comparison::Eq, key: &text.text, needs: 0, plain: true };
+    (text.says == Says::Equal).then_some(side)
+}
+
 fn flipped(op: Comparison) -> Comparison {
     match op {
         Comparison::Lt => Comparison::Gt,
@@ -343,7 +361,7 @@ fn by_index(
     table: &TableDef,
     index: &IndexDef,
     relation: u16,
-    sides: &[(usize, Side<'_>)],
+    (sides, texts): (&[(usize, Side<'_>)], &[Beginning]),
     wanted: Option<&Wanted>,
     limited: bool,
 ) -> Option<Candidate> {
@@ -358,10 +376,12 @@ fn by_index(
     if index.kind == IndexKind::Hash && !whole {
         return None;
     }
-    let mut range = match index.columns.get(equal.len()) {
-        Some(column) if index.kind == IndexKind::Ordered => range(table, *column, sides, &mut used),
-        _ => None,
-    };
+    let next = index.columns.get(equal.len()).copied().filter(|_| index.kind == IndexKind::Ordered);
+    let text = next.and_then(|column| Some((column, beginnings::best(texts, column)?)));
+    let mut range = next.and_then(|column| range(table, column, sides, &mut used));
+    if let Some((column, text)) = text.filter(|(_, text)| text.is_certain()) {
+        text.narrow(range.get_or_insert_with(|| unbounded(table, column)), &mut used);
+    }
     let order = wanted.and_then(|wanted| {
         let one_row = whole && index.unique;
         if index.kind == IndexKind::Hash && !one_row {
@@ -372,21 +392,15 @@ fn by_index(
     if equal.is_empty() && range.is_none() && !(order.is_some() && limited) {
         return None;
     }
-    let mut rank = RANK_INDEX - 8 * (equal.len().min(8) as u32) - 3 * u32::from(range.is_some());
-    rank -= u32::from(order.is_some());
-    if equal.is_empty() && range.is_none() {
-        rank = RANK_SCAN - 1;
-    }
-    if whole {
-        rank = if index.unique { 1 } else { 20 };
-    }
-    if let (Some(wanted), Some(column), None, Some(_)) =
-        (wanted, index.columns.get(equal.len()), &range, order)
+    let rank = rank(index, equal.len(), range.is_some(), order.is_some());
+    if let (Some(wanted), Some(column), None, Some(_)) = (wanted, next, &range, order)
         && wanted.present
         && wanted.keys.iter().any(|(key, ..)| key.column == column.0)
     {
-        let def = table.column_def(*column);
-        range = Some(RangeUse { column: *column, ty: def.ty, nullable: def.nullable, low: None, high: None });
+        range = Some(unbounded(table, column));
+    }
+    if let Some((column, text)) = text.filter(|(_, text)| !text.is_certain()) {
+        text.narrow(range.get_or_insert_with(|| unbounded(table, column)), &mut used);
     }
     let use_of = IndexUse {
         name: index.name.clone(),
@@ -400,21 +414,38 @@ fn by_index(
     Some(Candidate { access, used, rank, ordered: order.is_some() })
 }
 
+/// How good an index is by which so many columns, or a range, are known, or which has the rows in the order asked for.
+fn rank(index: &IndexDef, equal: usize, has_range: bool, has_order: bool) -> u32 {
+    if equal == index.columns.len() {
+        return if index.unique { 1 } else { 20 };
+    }
+    if equal == 0 && !has_range {
+        return RANK_SCAN - 1;
+    }
+    RANK_INDEX - 8 * (equal.min(8) as u32) - 3 * u32::from(has_range) - u32::from(has_order)
+}
+
+/// All values of a column but NULL.
+fn unbounded(table: &TableDef, column: ColumnId) -> RangeUse {
+    let def = table.column_def(column);
+    RangeUse { column, ty: def.ty, nullable: def.nullable, low: None, high: None, begins: None }
+}
+
 fn range(
     table: &TableDef,
     column: ColumnId,
     sides: &[(usize, Side<'_>)],
     used: &mut Vec<usize>,
 ) -> Option<RangeUse> {
-    let def = table.column_def(column);
-    let mut range = RangeUse { column, ty: def.ty, nullable: def.nullable, low: None, high: None };
+    let mut range = unbounded(table, column);
+    let ty = range.ty;
     for (at, side) in sides.iter().filter(|(_, side)| side.column == column.0) {
         let place = match side.op {
             Comparison::Gt | Comparison::Ge => &mut range.low,
             Comparison::Lt | Comparison::Le => &mut range.high,
             _ => continue,
         };
-        if place.is_none() && key::serves(def.ty, &side.key.ty) && orders(def.ty) {
+        if place.is_none() && key::serves(ty, &side.key.ty) && orders(ty) {
             *place = Some((side.key.clone(), matches!(side.op, Comparison::Ge | Comparison::Le)));
             used.push(*at);
         }

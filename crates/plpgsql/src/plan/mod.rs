@@ -1,11 +1,12 @@
 //! Queries and changes inside procedures: which index each access uses.
 //!
-//! Responsible for: access paths (`paths`, `access`, `key`), what a plan accesses (`explain`), the most
+//! Responsible for: access paths (`paths`, `access`, `beginnings`, `key`), what a plan accesses (`explain`), the most
 //! rows that it reads (`bounds`).
 //! Not responsible for: running it (`execute`), what names mean ([`albireo_semantics::query`]), expressions
 //! (`expr`), what becomes of the rows (`body`).
 
 mod access;
+mod beginnings;
 mod bounds;
 mod explain;
 pub mod key;

@@ -11,7 +11,7 @@ use crate::datum::Datum;
 use crate::types::{Scalar, Type};
 
 /// Functions of the tables that give a result for all values.
-const SAFE: [&str; 46] = [
+const SAFE: [&str; 47] = [
     "abs",
     "age",
     "ascii",
@@ -37,6 +37,7 @@ const SAFE: [&str; 46] = [
     "left",
     "length",
     "like",
+    "like_beginning",
     "lower",
     "lpad",
     "ltrim",

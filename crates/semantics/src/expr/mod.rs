@@ -4,6 +4,7 @@
 //! functions, NULL, exact decimals. Not responsible for: what a name means ([`Names`]), queries
 //! (`plan`), variables (`body`).
 
+mod begins;
 mod bind;
 mod convert;
 mod evaluate;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use albireo_base::{SqlError, SqlType};
 use albireo_sql::ast;
 
+pub use self::begins::{Begins, Says, begins};
 pub use self::convert::unexpected;
 pub use self::convert::{assign, cast, cast_to, declared, read};
 pub use self::evaluate::evaluate;

@@ -378,7 +378,7 @@ pub struct IndexUse {
     pub backward: bool,
 }
 
-/// The values between two bounds, which are not NULL.
+/// The values between two bounds, or the texts that begin in one way, which are not NULL.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RangeUse {
     /// The column.
@@ -391,6 +391,8 @@ pub struct RangeUse {
     pub low: Option<(Expr, bool)>,
     /// The greatest value, and whether it is one of them.
     pub high: Option<(Expr, bool)>,
+    /// With what they begin, of type TEXT.
+    pub begins: Option<Expr>,
 }
 
 /// A hash table over the rows of a relation.

@@ -324,6 +324,7 @@ fn access(access: &Access, visit: Visit<'_>) {
         index.equal.iter().for_each(|bound| visit(&bound.value));
         let range = index.range.iter().flat_map(|range| range.low.iter().chain(&range.high));
         range.for_each(|(bound, _)| visit(bound));
+        index.range.iter().filter_map(|range| range.begins.as_ref()).for_each(&mut *visit);
     }
     access.site.iter().for_each(|bound| visit(&bound.value));
     if let Some(hash) = &access.hash {

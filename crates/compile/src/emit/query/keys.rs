@@ -49,8 +49,9 @@ pub(super) fn types_of(index: &IndexUse) -> Vec<SqlType> {
 /// The values that an index is asked for, in the order in which the runtime wants them.
 pub(super) fn bounds(index: &IndexUse) -> impl Iterator<Item = &Expr> {
     let range = index.range.iter();
-    let ends = range.flat_map(|range| [&range.low, &range.high]).flatten().map(|(expr, _)| expr);
-    index.equal.iter().map(|bound| &bound.value).chain(ends)
+    let ends = range.clone().flat_map(|range| [&range.low, &range.high]).flatten().map(|(expr, _)| expr);
+    let begins = range.filter_map(|range| range.begins.as_ref());
+    index.equal.iter().map(|bound| &bound.value).chain(ends).chain(begins)
 }
 
 /// In which partition the rows of a bound are.

@@ -43,7 +43,16 @@ fn paths_are_the_best_there_are() {
             "SELECT c_id FROM customer WHERE c_last = 'LAST1' AND c_w_id = w AND c_d_id = d ORDER BY c_first",
             "customer customer_name 3@",
         ),
+        (
+            "SELECT c_id FROM customer WHERE c_w_id = w AND c_d_id = d AND c_last LIKE 'LA%'",
+            "customer customer_name 2@",
+        ),
+        (
+            "SELECT c_id FROM customer WHERE c_w_id = w AND c_d_id = d AND c_last LIKE 'LAST1'",
+            "customer customer_name 3@",
+        ),
         ("SELECT i_name FROM item WHERE i_name = 'x'", "item - 0"),
+        ("SELECT i_name FROM item WHERE i_name LIKE 'x%'", "item - 0"),
         ("SELECT i_name FROM item WHERE i_id = big", "item item_pkey 1"),
         (
             "SELECT 1 FROM customer, item WHERE i_id = c_id AND c_w_id = w AND c_d_id = d",
@@ -113,12 +122,78 @@ fn limit_stops_reading_an_index_early() {
     assert_eq!(world.run("SELECT a FROM t WHERE b = 0"), "54000: the statement reads too many rows");
 }
 
+#[test]
+fn index_is_read_by_how_texts_begin() {
+    let mut world = World::new(1);
+    world
+        .run("CREATE TABLE t (k integer, s varchar(20), c char(5)); CREATE INDEX t_h ON t USING hash (k, s)");
+    world.run("CREATE INDEX t_s ON t (s); CREATE INDEX t_c ON t (c)");
+    world.variable("p", Scalar::Text, "ab%");
+    let cases = [
+        ("s LIKE 'ab%'", "t t_s 0"),
+        ("s LIKE 'ab_'", "t t_s 0"),
+        ("s LIKE 'ab'", "t t_s 1"),
+        ("s LIKE 'a!%%' ESCAPE '!'", "t t_s 0"),
+        ("k = 1 AND s LIKE 'a\\%b'", "t t_h 2"),
+        ("k = 1 AND s LIKE 'ab%'", "t t_s 0"),
+        ("starts_with(s, 'ab')", "t t_s 0"),
+        ("s ^@ p", "t t_s 0"),
+        ("starts_with(s, p || (SELECT 'x'))", "t - 0"),
+        ("starts_with(s, s)", "t - 0"),
+        ("s LIKE s", "t - 0"),
+        ("s LIKE p", "t - 0"),
+        ("s LIKE '%b'", "t - 0"),
+        ("s LIKE 'ab\\'", "t - 0"),
+        ("s NOT LIKE 'ab%'", "t - 0"),
+        ("s ILIKE 'ab%'", "t - 0"),
+        ("s LIKE 'ab%' OR s LIKE 'b%'", "t - 0"),
+        // Patterns see blanks that the index does not have.
+        ("c LIKE 'ab%'", "t - 0"),
+        ("c LIKE 'ab'", "t - 0"),
+    ];
+    for (condition, expected) in cases {
+        assert_eq!(world.explain(&format!("SELECT k FROM t WHERE {condition}")), expected, "{condition}");
+    }
+}
+
+#[test]
+fn of_an_index_no_more_is_read_than_begins_so() {
+    let mut world = World::new(1);
+    world.run(
+        "CREATE TABLE t (k integer, s varchar(20)); CREATE INDEX t_s ON t (s); CREATE INDEX t_k ON t (k, s)",
+    );
+    // An index has the first 15 bytes of these.
+    world.run("INSERT INTO t SELECT i % 2, 'a long text ' || (i + 10000) FROM generate_series(1, 20000) i");
+    world.variable("p", Scalar::Text, "a long text 1001%");
+    world.variable("q", Scalar::Text, "a long text 1001");
+    // As where `limit_stops_reading_an_index_early`.
+    world.rows = 1;
+    let too_many = "54000: the statement reads too many rows";
+    check(
+        &mut world,
+        &[
+            ("SELECT count(*) FROM t WHERE s LIKE 'a long text 1001%'", "10"),
+            ("SELECT count(*) FROM t WHERE s LIKE 'a long text 10012'", "1"),
+            ("SELECT count(*) FROM t WHERE k = 1 AND s LIKE 'a long text 1001_'", "5"),
+            ("SELECT count(*) FROM t WHERE starts_with(s, q)", "10"),
+            ("SELECT count(*) FROM t WHERE starts_with(s, q) AND s > 'a long text 10015'", "4"),
+            // Nobody knows how these begin before they are asked for.
+            ("SELECT count(*) FROM t WHERE k = 1 AND s LIKE p", "5"),
+            ("SELECT s FROM t WHERE s LIKE p ORDER BY s LIMIT 2", "a long text 10010\na long text 10011"),
+            ("SELECT max(s) FROM t WHERE s LIKE p", "a long text 10019"),
+            ("SELECT count(*) FROM t WHERE s LIKE p", too_many),
+            ("SELECT count(*) FROM t WHERE s LIKE 'a long text 1%'", too_many),
+        ],
+    );
+}
+
 /// Values of `a`, `b`, `c`, `s` and `n`.
 type Generated = (Option<i16>, Option<i32>, Option<i64>, Option<String>, Option<i32>);
 
 /// Rows of `t`: the same in a table with indexes and in one without.
 fn pair(rows: &[Generated], layout: &str) -> World {
     let mut world = World::new(2);
+    world.variable("p", Scalar::Text, "a%");
     let columns = "k integer, a smallint, b integer, c bigint, s varchar(6), n numeric(6,1), x char(3)";
     world.run(&format!("CREATE TABLE plain ({columns})"));
     world.run(&format!("CREATE TABLE t ({columns}) WITH (layout = '{layout}')"));
@@ -155,6 +230,7 @@ fn atom() -> impl Strategy<Value = String> {
         Just("1.25".to_owned()),
     ];
     let text = prop_oneof!["[ab ]{0,3}", "[ab]{0,8}"].prop_map(|s| format!("'{s}'"));
+    let like = prop_oneof![Just("s LIKE"), Just("s LIKE"), Just("s NOT LIKE"), Just("x LIKE")];
     prop_oneof![
         (prop_oneof![Just("a"), Just("b"), Just("c"), Just("n")], op.clone(), number)
             .prop_map(|(column, op, value)| format!("{column} {op} {value}")),
@@ -162,6 +238,9 @@ fn atom() -> impl Strategy<Value = String> {
             .prop_map(|(column, op, value)| format!("{column} {op} {value}")),
         Just("b = a".to_owned()),
         Just("s IS NULL".to_owned()),
+        (like, "[ab%_]{0,4}").prop_map(|(like, pattern)| format!("{like} '{pattern}'")),
+        "[ab]{0,2}".prop_map(|begin| format!("starts_with(s, '{begin}')")),
+        Just("s LIKE p".to_owned()),
     ]
 }
 

@@ -10,7 +10,7 @@ use super::literal::constant;
 use super::{Binder, Result, comparison, row_of};
 use crate::datum::Datum;
 use crate::expr::convert::{implicit_to, shown};
-use crate::expr::function::{MATCH, MATCH_FOLD, PAD, SIMILAR};
+use crate::expr::function::{Beginning, MATCH, MATCH_FOLD, PAD, Rest, SIMILAR, beginning};
 use crate::expr::operator::{Comparison, comparable, compare, missing, row_pairs};
 use crate::expr::resolve::is_text;
 use crate::expr::unify::{common, common_type, settle_rows, to_bool};
@@ -19,6 +19,9 @@ use crate::types::{Scalar, Type};
 
 /// How many expressions a list may make out of the value before it.
 const MAX_COPIES: usize = 100_000;
+
+/// The escape character of a LIKE that names none.
+const ESCAPE: &str = "\\";
 
 impl Binder<'_> {
     pub(super) fn predicate(&mut self, expr: &ast::Expr) -> Result<Expr> {
@@ -214,7 +217,7 @@ impl Binder<'_> {
         }
         let escape = match escape {
             Some(literal) => self.value(literal)?,
-            None => constant(Value::Text("\\".to_owned()), Scalar::Text),
+            None => constant(Value::Text(ESCAPE.to_owned()), Scalar::Text),
         };
         let args = vec![shown(value)?, shown(pattern)?, shown(escape)?];
         Ok(negate(Expr::condition(ExprKind::Function(&SIMILAR, args)), negated))
@@ -330,8 +333,8 @@ fn may_be_text(ty: &Type) -> bool {
 /// Whether a pattern asks for a beginning that no blanks at the end of a value can be a part of.
 fn is_prefix(pattern: &Expr) -> bool {
     let ExprKind::Constant(Datum::Value(Value::Text(text))) = &pattern.kind else { return false };
-    let prefix = text.strip_suffix('%');
-    prefix.is_some_and(|prefix| !prefix.contains(['%', '_', '\\']) && !prefix.ends_with(' '))
+    let Beginning { text, rest } = beginning(text, ESCAPE);
+    rest == Rest::Anything && !text.ends_with(' ')
 }
 
 /// LIKE; without an escape character it is the backslash.
@@ -339,7 +342,7 @@ fn like_of(value: Expr, pattern: Expr, escape: Option<Expr>, fold: bool) -> Resu
     if !may_be_text(&value.ty) || !may_be_text(&pattern.ty) {
         return Err(missing(if fold { "~~*" } else { "~~" }, &value.ty, &pattern.ty));
     }
-    let escape = escape.unwrap_or_else(|| constant(Value::Text("\\".to_owned()), Scalar::Text));
+    let escape = escape.unwrap_or_else(|| constant(Value::Text(ESCAPE.to_owned()), Scalar::Text));
     let args = vec![shown(value)?, shown(pattern)?, shown(escape)?];
     let builtin = if fold { &crate::expr::function::ILIKE } else { &crate::expr::function::LIKE };
     Ok(Expr::condition(ExprKind::Function(builtin, args)))

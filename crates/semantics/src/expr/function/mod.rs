@@ -35,7 +35,7 @@ pub(super) use self::float::power as double_power;
 pub use self::math::round_to;
 pub(crate) use self::moment::binary as moment_binary;
 pub(super) use self::moment::negate as negate_interval;
-pub(super) use self::pattern::{ILIKE, LIKE};
+pub(super) use self::pattern::{BEGINNING, Beginning, ILIKE, LIKE, Rest, beginning};
 pub(super) use self::regex::{MATCH, MATCH_FOLD, SIMILAR};
 pub(super) use self::text::PAD;
 pub use self::text::{byte_of, check_joined};

@@ -1,4 +1,7 @@
 //! LIKE.
+//!
+//! Responsible for: which texts match a pattern, and with what they begin. Not responsible for: patterns that a scan
+//! decides on encoded texts (`olap`), regular expressions (`regex`).
 
 use albireo_base::text::small;
 use albireo_base::{SqlError, SqlState, Value};
@@ -13,6 +16,61 @@ const THREE: &[Scalar] = &[Scalar::Text, Scalar::Text, Scalar::Text];
 pub(in crate::expr) static LIKE: Builtin = entry("like", THREE, Scalar::Bool, |args| like(args, false));
 /// `text ILIKE pattern ESCAPE escape`
 pub(in crate::expr) static ILIKE: Builtin = entry("ilike", THREE, Scalar::Bool, |args| like(args, true));
+/// The text with which all texts begin that match `pattern ESCAPE escape`. It has no name in SQL.
+pub(in crate::expr) static BEGINNING: Builtin =
+    entry("like_beginning", &[Scalar::Text, Scalar::Text], Scalar::Text, |args| {
+        Ok(Value::Text(beginning(str_at(args, 0)?, str_at(args, 1)?).text).into())
+    });
+
+/// How a pattern begins.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::expr) struct Beginning {
+    /// What stands before its first sign: all texts that match begin so.
+    pub(in crate::expr) text: String,
+    /// What comes then.
+    pub(in crate::expr) rest: Rest,
+}
+
+/// What comes in a pattern after the text with which it begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::expr) enum Rest {
+    /// Nothing: only this text matches.
+    Nothing,
+    /// `%` alone: every text that begins so matches.
+    Anything,
+    /// More signs. So it is with what is no pattern, whose beginning is empty: matching tells what is wrong with it.
+    Signs,
+}
+
+/// How a pattern begins whose escape character is `escape`, or none if that is empty.
+pub(in crate::expr) fn beginning(pattern: &str, escape: &str) -> Beginning {
+    let nothing = Beginning { text: String::new(), rest: Rest::Signs };
+    let Some(sign) = sign_of(escape) else { return nothing };
+    let (parts, is_open) = parts(pattern, sign, false);
+    if is_open {
+        return nothing;
+    }
+    let text: String = parts
+        .iter()
+        .map_while(|part| match part {
+            Part::Exactly(c) => Some(*c),
+            Part::Any | Part::Many => None,
+        })
+        .collect();
+    let rest = match &parts[text.chars().count()..] {
+        [] => Rest::Nothing,
+        [Part::Many] => Rest::Anything,
+        _ => Rest::Signs,
+    };
+    Beginning { text, rest }
+}
+
+/// The escape character that a text names, or that there is none; `None` for what names several.
+fn sign_of(escape: &str) -> Option<Option<char>> {
+    let mut chars = escape.chars();
+    let sign = chars.next();
+    chars.next().is_none().then_some(sign)
+}
 
 /// A part of a pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,13 +85,11 @@ enum Part {
 
 fn like(args: &[Datum], fold: bool) -> Result<Datum> {
     let (text, pattern, escape) = (str_at(args, 0)?, str_at(args, 1)?, str_at(args, 2)?);
-    let mut escape = escape.chars();
-    let sign = escape.next();
-    if escape.next().is_some() {
+    let Some(sign) = sign_of(escape) else {
         let message = "invalid escape string";
         return Err(SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, message)
             .with_hint("Escape string must be empty or one character."));
-    }
+    };
     let parts = parts(pattern, sign, fold);
     let text: Vec<char> = text.chars().map(|c| if fold { small(c) } else { c }).collect();
     match matches(&text, &parts.0) {
@@ -109,4 +165,65 @@ fn matches(text: &[char], parts: &[Part]) -> Match {
         again = Some((part, from + 1));
     }
     if used_up { Match::End } else { Match::No }
+}
+
+#[cfg(test)]
+mod tests {
+    use albireo_testing::Random;
+
+    use super::*;
+
+    #[test]
+    fn pattern_begins_with_what_stands_before_its_first_sign() {
+        let cases = [
+            ("abc", "\\", "abc", Rest::Nothing),
+            ("", "\\", "", Rest::Nothing),
+            ("%", "\\", "", Rest::Anything),
+            ("abc%", "\\", "abc", Rest::Anything),
+            ("abc%%", "\\", "abc", Rest::Anything),
+            ("äß %", "\\", "äß ", Rest::Anything),
+            ("abc_", "\\", "abc", Rest::Signs),
+            ("abc%_", "\\", "abc", Rest::Signs),
+            ("ab%c", "\\", "ab", Rest::Signs),
+            ("_bc%", "\\", "", Rest::Signs),
+            (r"50\%%", "\\", "50%", Rest::Anything),
+            (r"a\_\b\\", "\\", r"a_b\", Rest::Nothing),
+            (r"a\b%", "", r"a\b", Rest::Anything),
+            (r"a\b%", "!", r"a\b", Rest::Anything),
+            ("a!%b!!%", "!", "a%b!", Rest::Anything),
+            ("a%%", "%", "a%", Rest::Nothing),
+            ("aéb%", "é", "ab", Rest::Anything),
+            // What matching refuses.
+            (r"abc\", "\\", "", Rest::Signs),
+            (r"ab%\", "\\", "", Rest::Signs),
+            ("abc%", "!!", "", Rest::Signs),
+        ];
+        for (pattern, escape, text, rest) in cases {
+            let expected = Beginning { text: text.to_owned(), rest };
+            assert_eq!(beginning(pattern, escape), expected, "{pattern} ESCAPE {escape}");
+        }
+    }
+
+    #[test]
+    fn texts_that_match_begin_as_their_pattern_does() {
+        let mut random = Random::new(1);
+        let mut word = |letters: &[char], most: u64| -> String {
+            (0..random.below(most)).map(|_| random.pick(letters)).collect()
+        };
+        for _ in 0..5_000 {
+            let (pattern, text) =
+                (word(&['a', 'b', '%', '_', '!', '\\'], 6), word(&['a', 'b', '%', '_', '\\'], 7));
+            for escape in ["\\", "!", ""] {
+                let args = [text.as_str(), pattern.as_str(), escape].map(|arg| Datum::from(Value::from(arg)));
+                let Ok(Datum::Value(Value::Bool(matches))) = like(&args, false) else { continue };
+                let Beginning { text: begin, rest } = beginning(&pattern, escape);
+                let expected = match rest {
+                    Rest::Nothing => text == begin,
+                    Rest::Anything => text.starts_with(&begin),
+                    Rest::Signs => matches && text.starts_with(&begin),
+                };
+                assert_eq!(matches, expected, "{text} LIKE {pattern} ESCAPE {escape}");
+            }
+        }
+    }
 }
