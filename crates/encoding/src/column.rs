@@ -13,7 +13,7 @@ use crate::section::{Section, SectionName};
 /// What is known of the rows of a column that were alive when it was encoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// The least value in SQL's order; none if there is no value. Of floats that are equal in that order it is any.
+    /// The least value in SQL's order, whole; none if there is no value. Of floats that are equal in that order it is any.
     pub least: Option<Scalar>,
     /// The greatest value, likewise.
     pub greatest: Option<Scalar>,
@@ -21,7 +21,8 @@ pub struct Summary {
     pub count: u32,
     /// Live rows that are NULL.
     pub nulls: u32,
-    /// The sum of the values; of integers only, and 0 if there is none.
+    /// The sum of the values; of integers only, and 0 if there is none. What floats add up to depends on their order, and
+    /// integers of 128 bits may add up to more than 128 bits have room for.
     pub sum: Option<i128>,
 }
 

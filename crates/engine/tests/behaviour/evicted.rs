@@ -129,6 +129,38 @@ fn sums_of_whole_chunks_are_known_without_their_file() {
 }
 
 #[test]
+fn least_and_greatest_values_of_whole_chunks_are_known_without_their_file() {
+    let disk = MemoryDisk::default();
+    let db = database_on(&disk, small());
+    run(
+        &db,
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, n NUMERIC(8,2), w NUMERIC(30,4), r REAL, v TEXT, e DATE, s SMALLINT NOT NULL);
+         INSERT INTO t SELECT g, nullif(g % 1000, 7) / 4.0, g * 12345678901234567.5, g / 3.0, 'text ' || g, DATE '2020-01-01' + g,
+         g % 5 FROM generate_series(1, 40000) q (g)",
+    );
+    let questions = [
+        "SELECT min(n), max(n), min(id), max(id), min(s), max(e) FROM t",
+        "SELECT max(v) FROM t",
+        "SELECT min(r), max(r), min(v), max(w) FROM t",
+        "SELECT count(*), sum(n), min(n), max(v), min(w), max(r) FROM t WHERE s BETWEEN 0 AND 100000 AND id > -3",
+    ];
+    let before = questions.map(|question| ask(&db, question));
+    evict(&db);
+    cold_files(&disk).for_each(|file| file.set_len(0).unwrap());
+    assert_eq!(questions.map(|question| ask(&db, question)), before);
+    for read in [
+        "SELECT min(n), max(n) FROM t WHERE s = 1",
+        "SELECT max(r) FROM t WHERE s = 1",
+        "SELECT s, max(v) FROM t GROUP BY s",
+        "SELECT min(n + 1) FROM t",
+    ] {
+        assert_eq!(state(&fails(&db, read)), "XX001", "{read}");
+    }
+    run(&db, "INSERT INTO t (id, n, s) VALUES (0, -1, 0)");
+    assert_eq!(ask(&db, "SELECT min(n), max(e) FROM t"), ask(&db, "SELECT -1.00, DATE '2020-01-01' + 40000"));
+}
+
+#[test]
 fn room_of_rows_that_nobody_wants_is_given_back_and_no_other() {
     if !rows_stay() {
         return;

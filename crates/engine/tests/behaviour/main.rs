@@ -23,6 +23,7 @@ mod errors;
 mod evicted;
 mod files;
 mod frozen;
+mod frozen_extremes;
 mod frozen_groups;
 mod frozen_joins;
 mod frozen_scans;

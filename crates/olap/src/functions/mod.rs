@@ -8,5 +8,6 @@ pub(crate) mod decimal;
 mod distinct;
 pub(crate) mod float;
 pub(crate) mod now;
+pub(crate) mod row_by_row;
 pub(crate) mod sums;
 pub(crate) mod temporal;

@@ -27,7 +27,7 @@ use super::scaled::Scaled;
 use super::select::{Stage, own_columns};
 use super::{Domain, Level, Lowering, Typed, filter, typed_column, unsupported};
 use crate::errors::{external, internal};
-use crate::functions::{float, sums};
+use crate::functions::{float, row_by_row, sums};
 use crate::values::arrow_of;
 use crate::values::numeric::OPEN;
 
@@ -343,7 +343,7 @@ impl Lowering<'_> {
             }
         }
         let filter = self.filter_of(level, aggregate)?;
-        Ok(super::aggregate::call(aggregate, gives, args, filter))
+        Ok(row_by_row::call(aggregate, gives, args, filter))
     }
 
     fn filter_of(&self, level: &Level, aggregate: &Aggregate) -> Result<Option<Box<Planned>>> {

@@ -13,7 +13,6 @@
 //!
 //! Paper for subqueries: Neumann and Kemper, *Unnesting Arbitrary Queries*, BTW 2015.
 
-mod aggregate;
 mod checks;
 mod compare;
 mod expr;

@@ -16,6 +16,7 @@ use super::query::output_types;
 use super::select::Stage;
 use super::subquery::{Joined, join};
 use super::{Level, Lowering, Rows, Typed, unsupported};
+use crate::functions::row_by_row;
 use crate::values::arrow_of;
 
 impl Lowering<'_> {
@@ -50,7 +51,7 @@ impl Lowering<'_> {
         };
         let list = self.column("array");
         let groups: Vec<Planned> = rows.keys.iter().cloned().map(Planned::Column).collect();
-        let call = super::aggregate::call(&aggregate, arrow.clone(), args, None).alias(&list.name);
+        let call = row_by_row::call(&aggregate, arrow.clone(), args, None).alias(&list.name);
         let plan = LogicalPlanBuilder::from(rows.plan).aggregate(groups, [call])?.build()?;
         let rows = Rows { plan, outputs: Vec::new(), keys: rows.keys, order: Vec::new() };
         stage.plan =

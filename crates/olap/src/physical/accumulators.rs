@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
-use datafusion::common::Result;
 use datafusion::common::cast::as_boolean_array;
-use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -48,17 +48,35 @@ impl Function {
 }
 
 /// An accumulator for each function.
-pub(super) struct Accumulators(Vec<Box<dyn GroupsAccumulator>>);
+pub(super) enum Accumulators {
+    /// Of all rows, which are one group.
+    Whole(Vec<Box<dyn Accumulator>>),
+    /// Of each group.
+    Grouped(Vec<Box<dyn GroupsAccumulator>>),
+}
 
 impl Accumulators {
+    /// For rows in groups.
     pub(super) fn new(functions: &[Function]) -> Result<Self> {
         let accumulators = functions.iter().map(|function| function.function.create_groups_accumulator());
-        Ok(Self(accumulators.collect::<Result<_>>()?))
+        Ok(Self::Grouped(accumulators.collect::<Result<_>>()?))
+    }
+
+    /// For all rows as one group. Functions have no filters.
+    pub(super) fn whole(functions: &[Function]) -> Result<Self> {
+        if functions.iter().any(|function| function.filter.is_some()) {
+            return Err(external(internal("an aggregate of one group has a filter")));
+        }
+        let accumulators = functions.iter().map(|function| function.function.create_accumulator());
+        Ok(Self::Whole(accumulators.collect::<Result<_>>()?))
     }
 
     /// Whether there are none.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        match self {
+            Self::Whole(all) => all.is_empty(),
+            Self::Grouped(all) => all.is_empty(),
+        }
     }
 
     /// Adds rows, each to its group, of which there are so many.
@@ -70,11 +88,14 @@ impl Accumulators {
         groups: usize,
     ) -> Result<()> {
         let value = |expr: &Arc<dyn PhysicalExpr>| expr.evaluate(batch)?.into_array(batch.num_rows());
-        for (accumulator, Function { function, filter, .. }) in self.0.iter_mut().zip(functions) {
+        for (at, Function { function, filter, .. }) in functions.iter().enumerate() {
             let values: Vec<ArrayRef> = function.expressions().iter().map(value).collect::<Result<_>>()?;
             let filter: Option<ArrayRef> = filter.as_ref().map(value).transpose()?;
             let filter: Option<&BooleanArray> = filter.as_ref().map(|f| as_boolean_array(f)).transpose()?;
-            accumulator.update_batch(&values, group_of_row, filter, groups)?;
+            match self {
+                Self::Whole(all) => all[at].update_batch(&values)?,
+                Self::Grouped(all) => all[at].update_batch(&values, group_of_row, filter, groups)?,
+            }
         }
         Ok(())
     }
@@ -86,8 +107,13 @@ impl Accumulators {
         groups: &[usize],
         count: usize,
     ) -> Result<()> {
-        let mut all = self.0.iter_mut().zip(states);
-        all.try_for_each(|(accumulator, state)| accumulator.merge_batch(&[state], groups, count))
+        for (at, state) in states.into_iter().enumerate() {
+            match self {
+                Self::Whole(all) => all[at].merge_batch(&[state])?,
+                Self::Grouped(all) => all[at].merge_batch(&[state], groups, count)?,
+            }
+        }
+        Ok(())
     }
 
     /// Adds states as [`Accumulators::states`] gives them, each row's to its group, of which there are so many.
@@ -98,11 +124,14 @@ impl Accumulators {
         group_of_row: &[usize],
         groups: usize,
     ) -> Result<()> {
-        for (accumulator, Function { state_columns, .. }) in self.0.iter_mut().zip(functions) {
+        for (at, Function { state_columns, .. }) in functions.iter().enumerate() {
             let Some((state, rest)) = states.split_at_checked(*state_columns) else {
                 return Err(external(internal("a state of an aggregate is missing")));
             };
-            accumulator.merge_batch(state, group_of_row, groups)?;
+            match self {
+                Self::Whole(all) => all[at].merge_batch(state)?,
+                Self::Grouped(all) => all[at].merge_batch(state, group_of_row, groups)?,
+            }
             states = rest;
         }
         Ok(())
@@ -110,17 +139,39 @@ impl Accumulators {
 
     /// Memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.0.iter().map(|accumulator| accumulator.size()).sum()
+        match self {
+            Self::Whole(all) => all.iter().map(|accumulator| accumulator.size()).sum(),
+            Self::Grouped(all) => all.iter().map(|accumulator| accumulator.size()).sum(),
+        }
     }
 
     /// The state of each function, by group; nothing is left.
     pub(super) fn states(&mut self) -> Result<Vec<ArrayRef>> {
-        let states = self.0.iter_mut().map(|accumulator| accumulator.state(EmitTo::All));
-        Ok(states.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+        let states: Vec<Vec<ArrayRef>> = match self {
+            Self::Whole(all) => all.iter_mut().map(|one| arrays(one.state()?)).collect::<Result<_>>()?,
+            Self::Grouped(all) => all.iter_mut().map(|one| one.state(EmitTo::All)).collect::<Result<_>>()?,
+        };
+        Ok(states.into_iter().flatten().collect())
     }
 
-    /// The result of each function, by group; nothing is left.
+    /// The result of each function, by group; nothing is left, unless all rows are one group.
     pub(super) fn results(&mut self) -> Result<Vec<ArrayRef>> {
-        self.0.iter_mut().map(|accumulator| accumulator.evaluate(EmitTo::All)).collect()
+        match self {
+            Self::Whole(_) => arrays(self.values()?),
+            Self::Grouped(all) => all.iter_mut().map(|one| one.evaluate(EmitTo::All)).collect(),
+        }
     }
+
+    /// The result of each function for all rows so far, which are one group; none for rows in groups.
+    pub(super) fn values(&mut self) -> Result<Vec<ScalarValue>> {
+        match self {
+            Self::Whole(all) => all.iter_mut().map(|one| one.evaluate()).collect(),
+            Self::Grouped(_) => Ok(Vec::new()),
+        }
+    }
+}
+
+/// An array of each value.
+fn arrays(values: Vec<ScalarValue>) -> Result<Vec<ArrayRef>> {
+    values.iter().map(ScalarValue::to_array).collect()
 }

@@ -3,8 +3,8 @@
 //! A row's group expressions, packed ([`super::pack`]), are a place in the array; the place holds the
 //! group's number. Groups are numbered in the order they are met, so accumulators stay small however
 //! wide the array. Does not spill: there are never more groups than places. Over a scan that adds up encoded chunks by
-//! itself ([`super::in_scan`]) it merges their sums with those of the rows of the others. Parts of an aggregation are merged
-//! by an array too.
+//! itself ([`super::in_scan`]) it merges their sums with those of the rows of the others, without groups too: all rows are
+//! one then. Parts of an aggregation are merged by an array too.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,6 +25,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, Distribution, Exec
 use futures::{StreamExt, TryStreamExt};
 
 use super::accumulators::{Accumulators, Function};
+use super::bounds::Bounds;
 use super::in_scan::{InScan, scan_of};
 use super::pack::{Part, place_of, unpack};
 use crate::errors::{external, internal};
@@ -39,6 +40,8 @@ struct Spec {
     schema: SchemaRef,
     /// What the scan below does of it.
     in_scan: Option<InScan>,
+    /// What the scan below is told of the values met.
+    bounds: Option<Bounds>,
 }
 
 /// The plan node.
@@ -50,7 +53,8 @@ pub(super) struct DenseAggregate {
 }
 
 impl DenseAggregate {
-    /// Does what `aggregate` does; `parts` are its group expressions, `places` all their combinations.
+    /// Does what `aggregate` does; `parts` are its group expressions, `places` all their combinations. Without groups the
+    /// scan does some of it.
     pub(super) fn new(
         aggregate: &AggregateExec,
         parts: Vec<Part>,
@@ -64,6 +68,7 @@ impl DenseAggregate {
             mode: *aggregate.mode(),
             schema: aggregate.schema(),
             in_scan,
+            bounds: Bounds::of(aggregate),
         };
         Ok(Self {
             spec: Arc::new(spec),
@@ -147,6 +152,15 @@ impl ExecutionPlan for DenseAggregate {
             }
         }
         Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn dynamic_expressions_produced(&self) -> Vec<Arc<dyn PhysicalExpr>> {
+        self.spec.bounds.iter().map(|bounds| Arc::clone(bounds.filter())).collect()
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.spec.bounds.as_ref().map_or(Ok(()), Bounds::forget)?;
+        self.over(vec![Arc::clone(&self.input)])
     }
 
     fn replace_children(
@@ -235,11 +249,14 @@ impl Table {
     fn new(spec: Arc<Spec>, reservation: MemoryReservation, metrics: BaselineMetrics) -> Result<Self> {
         reservation.try_grow(spec.places * size_of::<u32>())?;
         // Without groups, all rows are one, which is there without rows too.
-        let one = usize::from(spec.parts.is_empty());
+        let is_whole = spec.parts.is_empty();
         Ok(Self {
-            numbers: vec![one as u32; spec.places],
-            groups: vec![0; one],
-            accumulators: Accumulators::new(&spec.functions)?,
+            numbers: vec![0; spec.places],
+            groups: vec![0; usize::from(is_whole)],
+            accumulators: match is_whole {
+                true => Accumulators::whole(&spec.functions)?,
+                false => Accumulators::new(&spec.functions)?,
+            },
             places: Vec::new(),
             group_of_row: Vec::new(),
             reservation,
@@ -251,8 +268,10 @@ impl Table {
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let elapsed = self.metrics.elapsed_compute().clone();
         let _timer = elapsed.timer();
-        place_of(&self.spec.parts, batch, &mut self.places)?;
-        self.number()?;
+        if !self.spec.parts.is_empty() {
+            place_of(&self.spec.parts, batch, &mut self.places)?;
+            self.number()?;
+        }
         let (spec, groups) = (&self.spec, self.groups.len());
         match spec.mode.input_mode() {
             AggregateInputMode::Raw => {
@@ -263,6 +282,7 @@ impl Table {
                 self.accumulators.merge_states(&spec.functions, states, &self.group_of_row, groups)?;
             }
         }
+        self.tell()?;
         self.account()
     }
 
@@ -274,11 +294,14 @@ impl Table {
             let places = self.spec.parts.iter().zip(key).map(|(part, value)| part.place(*value));
             places.fold(0, i64::wrapping_add)
         };
-        self.places.clear();
-        self.places.extend(chunk.keys.iter().map(place));
-        self.number()?;
+        if !self.spec.parts.is_empty() {
+            self.places.clear();
+            self.places.extend(chunk.keys.iter().map(place));
+            self.number()?;
+        }
         let states = self.spec.in_scan.as_ref().map(|in_scan| in_scan.states(chunk)).transpose()?;
         self.accumulators.merge(states.into_iter().flatten(), &self.group_of_row, self.groups.len())?;
+        self.tell()?;
         self.account()
     }
 
@@ -299,11 +322,10 @@ impl Table {
         Ok(())
     }
 
-    /// Tells the accumulators that there is one group, of which there may have been no row.
-    fn hear_of_the_group(&mut self) -> Result<()> {
-        let Some(in_scan) = &self.spec.in_scan else { return Ok(()) };
-        let states = in_scan.states(&ChunkSums::nothing(in_scan.wanted.sums.len()))?;
-        self.accumulators.merge(states, &[0], 1)
+    /// Tells the scan what has been met.
+    fn tell(&mut self) -> Result<()> {
+        let Some(bounds) = &self.spec.bounds else { return Ok(()) };
+        bounds.meet(self.accumulators.values()?)
     }
 
     fn account(&mut self) -> Result<()> {
@@ -314,9 +336,6 @@ impl Table {
     }
 
     fn finish(&mut self) -> Result<RecordBatch> {
-        if self.spec.parts.is_empty() {
-            self.hear_of_the_group()?;
-        }
         let elapsed = self.metrics.elapsed_compute().clone();
         let _timer = elapsed.timer();
         let fields = self.spec.schema.fields().iter();

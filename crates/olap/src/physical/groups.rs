@@ -1,5 +1,5 @@
 //! Aggregations by integers in narrow ranges find their groups in an array instead of a hash table, and those that a scan
-//! can add up on codes leave that to it.
+//! can add up on codes, or knows without reading, leave that to it.
 //!
 //! Responsible for: which aggregations these are. Not responsible for: running them ([`super::dense`]).
 //! Grouping by hash costs DataFusion 4.5 ns a row, by array about one. What is aggregated, and the
@@ -55,15 +55,19 @@ fn dense(aggregate: &AggregateExec) -> Result<Option<DenseAggregate>> {
         && groups.is_single()
         && aggregate.limit_options().is_none()
         && *aggregate.input_order_mode() == InputOrderMode::Linear;
-    if !plain || !Function::are_plain(aggregate) {
+    if !plain {
         return Ok(None);
     }
-    let in_scan = in_scan::of(aggregate);
     if groups.is_empty() {
-        // Without groups DataFusion is faster where rows are not encoded.
+        // Where rows are not encoded, the operator would do nothing that DataFusion's does not.
+        let in_scan = in_scan::of(aggregate);
         let dense = in_scan.map(|in_scan| DenseAggregate::new(aggregate, Vec::new(), 1, Some(in_scan)));
         return dense.transpose();
     }
+    if !Function::are_plain(aggregate) {
+        return Ok(None);
+    }
+    let in_scan = in_scan::of(aggregate);
     let schema = aggregate.input().schema();
     let mut parts = Vec::with_capacity(groups.expr().len());
     for (expr, _) in groups.expr() {

@@ -8,6 +8,7 @@ use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
 mod accumulators;
+mod bounds;
 mod dense;
 mod groups;
 mod in_scan;

@@ -6,6 +6,7 @@
 mod ahead;
 mod codes;
 pub(crate) mod exec;
+pub(crate) mod extremes;
 mod gather;
 pub(crate) mod joined_texts;
 pub(crate) mod kept;

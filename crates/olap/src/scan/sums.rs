@@ -1,21 +1,22 @@
-//! Sums and counts of encoded chunks, for an operator that wants no more of a scan.
+//! Sums, counts, and least and greatest values of encoded chunks, for an operator that wants no more of a scan.
 //!
 //! Responsible for: what of a chunk is added up on codes, what its summaries say without reading it, and handing both out
 //! beside the rows of all other chunks. Not responsible for: which aggregations these are (`crate::physical`), how codes
-//! are added (`albireo_encoding`).
+//! are added (`albireo_encoding`), which least and greatest values are exact ([`super::extremes`]).
 //! **Invariant:** what is added up are the rows that the scan would have delivered, and each of them once.
 //!
 //! Q1 of CH-benCHmark took 6 ns a row where frozen rows were decoded, batched and grouped. Paper: Moerkotte, *Small
 //! Materialized Aggregates*, VLDB 1998; Funke, Kemper and Neumann, PVLDB 5(11), 2012, §3.
 
 use albireo_base::ColumnId;
-use albireo_encoding::{Groups, Sum};
+use albireo_encoding::{Groups, Sum, Summary};
 use arrow::array::RecordBatch;
 use arrow::buffer::BooleanBuffer;
-use datafusion::common::Result;
+use datafusion::common::{Result, ScalarValue};
 
 use super::codes;
 use super::exec::ScanStream;
+use super::extremes::Extreme;
 use crate::relation::ChunkData;
 
 /// One row in this many, or more, passes where all codes are read for sums by group.
@@ -28,6 +29,9 @@ pub(crate) struct Wanted {
     pub(crate) groups: Vec<usize>,
     /// The integers that are added up and counted, without NULLs.
     pub(crate) sums: Vec<usize>,
+    /// The columns of which the least or the greatest value is wanted; only without groups. They are not looked for on
+    /// codes: a chunk gives them without being read, or its rows.
+    pub(crate) extremes: Vec<(usize, Extreme)>,
 }
 
 /// What the rows of a chunk come to, by group; there are no groups without rows.
@@ -39,13 +43,8 @@ pub(crate) struct ChunkSums {
     pub(crate) rows: Vec<u32>,
     /// By column of [`Wanted::sums`] and group.
     pub(crate) sums: Vec<Vec<Sum>>,
-}
-
-impl ChunkSums {
-    /// What no rows come to, for so many columns, without groups.
-    pub(crate) fn nothing(sums: usize) -> Self {
-        Self { keys: vec![Vec::new()], rows: vec![0], sums: vec![vec![Sum::default()]; sums] }
-    }
+    /// Those of [`Wanted::extremes`], NULL where there is no value.
+    pub(crate) extremes: Vec<ScalarValue>,
 }
 
 /// A chunk, or some.
@@ -76,6 +75,7 @@ pub(super) struct Adding {
     /// As in [`Wanted`], but columns of the relation.
     groups: Vec<ColumnId>,
     sums: Vec<ColumnId>,
+    extremes: Vec<(ColumnId, Extreme)>,
     /// Kept for its memory.
     numbers: Groups,
 }
@@ -83,7 +83,13 @@ pub(super) struct Adding {
 impl Adding {
     pub(super) fn new(wanted: &Wanted, projection: &[ColumnId]) -> Self {
         let of = |columns: &[usize]| columns.iter().map(|&index| projection[index]).collect();
-        Self { groups: of(&wanted.groups), sums: of(&wanted.sums), numbers: Groups::default() }
+        let extremes = wanted.extremes.iter().map(|(index, extreme)| (projection[*index], extreme.clone()));
+        Self {
+            groups: of(&wanted.groups),
+            sums: of(&wanted.sums),
+            extremes: extremes.collect(),
+            numbers: Groups::default(),
+        }
     }
 
     /// What all live rows of a chunk come to, so many, without reading them. `None`: it is not known.
@@ -91,16 +97,22 @@ impl Adding {
         if !self.groups.is_empty() {
             return None;
         }
+        // It is of the rows that lived when it was encoded, to which none comes back.
+        let covers = |summary: &Summary| (summary.count + summary.nulls) as usize == live;
         let sum = |column: &ColumnId| {
             let encoded = chunk.encoded(*column)?;
             let summary = encoded.summary();
-            // It is of the rows that lived when it was encoded, to which none comes back.
-            let covers = (summary.count + summary.nulls) as usize == live;
-            let sum = summary.sum.filter(|_| covers)?;
+            let sum = summary.sum.filter(|_| covers(summary))?;
             Some(vec![Sum { sum, count: summary.count }])
         };
+        let extreme = |(column, extreme): &(ColumnId, Extreme)| {
+            let encoded = chunk.encoded(*column)?;
+            let summary = encoded.summary();
+            if covers(summary) { extreme.of(summary) } else { None }
+        };
         let sums: Option<Vec<_>> = self.sums.iter().map(sum).collect();
-        Some(ChunkSums { keys: vec![Vec::new()], rows: vec![live as u32], sums: sums? })
+        let extremes: Option<Vec<_>> = self.extremes.iter().map(extreme).collect();
+        Some(ChunkSums { keys: vec![Vec::new()], rows: vec![live as u32], sums: sums?, extremes: extremes? })
     }
 
     /// What the `selected` rows of `mask`, all of them if there is none, come to. `None`: they have to be looked at as rows.
@@ -110,6 +122,9 @@ impl Adding {
         mask: Option<&BooleanBuffer>,
         selected: usize,
     ) -> Option<ChunkSums> {
+        if !self.extremes.is_empty() {
+            return None;
+        }
         let words = mask.map(codes::words);
         if self.groups.is_empty() {
             return self.add_all(chunk, words, selected);
@@ -136,6 +151,7 @@ impl Adding {
             sums: self.sums.iter().map(sum_by).collect::<Option<_>>()?,
             keys: filled.iter().map(|group| numbers.key(*group)).collect(),
             rows: filled.iter().map(|group| numbers.count(*group)).collect(),
+            extremes: Vec::new(),
         })
     }
 
@@ -144,6 +160,7 @@ impl Adding {
         let words = words.unwrap_or_else(|| codes::all(chunk.slots()));
         let sum = |column: &ColumnId| Some(vec![chunk.encoded(*column)?.sum(&words)]);
         let sums: Option<Vec<_>> = self.sums.iter().map(sum).collect();
-        Some(ChunkSums { keys: vec![Vec::new()], rows: vec![selected as u32], sums: sums? })
+        let (keys, extremes) = (vec![Vec::new()], Vec::new());
+        Some(ChunkSums { keys, rows: vec![selected as u32], sums: sums?, extremes })
     }
 }

@@ -3,6 +3,7 @@
 //! Responsible for: every aggregate that has no vectorised form, DISTINCT and ORDER BY inside of aggregates; the
 //! reference for what has one. What is computed is `albireo_semantics::query::accumulate`.
 
+use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use albireo_base::SqlError;
 use albireo_semantics::datum::Datum;
 use albireo_semantics::expr::{ColumnRef, Expr, ExprKind};
 use albireo_semantics::query::accumulate::Accumulator as State;
-use albireo_semantics::query::tree::{Aggregate, OrderBy, OrderKey};
+use albireo_semantics::query::tree::{Aggregate, AggregateKind, OrderBy, OrderKey};
 use albireo_semantics::types::Type;
 use arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use arrow::buffer::OffsetBuffer;
@@ -29,7 +30,7 @@ use crate::errors::external;
 use crate::values::{array_of, arrow_of, datum_at};
 
 /// An aggregate over its arguments, then the keys of its order; it gives `gives`.
-pub(super) fn call(
+pub(crate) fn call(
     aggregate: &Aggregate,
     gives: DataType,
     args: Vec<Planned>,
@@ -39,6 +40,13 @@ pub(super) fn call(
         AggregateFunctionParams { args, distinct: false, filter, order_by: Vec::new(), null_treatment: None };
     let func = Arc::new(function(aggregate, gives));
     Planned::AggregateFunction(AggregateFunction { func, params })
+}
+
+/// What a function of these computes, of each row as it comes. `None`: it is none of them, or DISTINCT or ORDER BY inside.
+pub(crate) fn kind_of(function: &AggregateUDF) -> Option<AggregateKind> {
+    let inner: &dyn Any = function.inner().as_ref();
+    let aggregate = &inner.downcast_ref::<RowByRow>()?.aggregate;
+    (!aggregate.distinct && aggregate.order.is_empty()).then_some(aggregate.kind)
 }
 
 fn function(aggregate: &Aggregate, gives: DataType) -> AggregateUDF {
