@@ -229,3 +229,24 @@ fn column_that_an_outer_join_makes_null_is_grouped_once() {
     shown.sort();
     assert_eq!(shown, ["NULL 8000", "b 32000"]);
 }
+
+#[test]
+fn ends_of_several_columns_are_found_wherever_each_is() {
+    let db = Database::in_memory(small()).unwrap();
+    run(&db, "CREATE TABLE t (a INTEGER NOT NULL, b BIGINT, c BIGINT NOT NULL)");
+    run(
+        &db,
+        "INSERT INTO t SELECT g, CASE WHEN g > 90000 THEN g END, g FROM generate_series(1, 100000) q (g)",
+    );
+    for (columns, expected) in [
+        ("min(a), max(b)", "1,100000"),
+        ("min(a), max(c * 2)", "1,200000"),
+        ("max(b), min(a) FILTER (WHERE c % 50000 = 7)", "100000,7"),
+        ("min(a), max(c) FILTER (WHERE b IS NULL)", "1,90000"),
+        ("max(a), min(c), max(c), min(b)", "100000,1,100000,90001"),
+    ] {
+        for _ in 0..3 {
+            assert_eq!(ask(&db, &format!("SELECT {columns} FROM t")), expected, "{columns}");
+        }
+    }
+}

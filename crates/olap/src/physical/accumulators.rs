@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow::compute;
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
@@ -62,11 +63,8 @@ impl Accumulators {
         Ok(Self::Grouped(accumulators.collect::<Result<_>>()?))
     }
 
-    /// For all rows as one group. Functions have no filters.
+    /// For all rows as one group.
     pub(super) fn whole(functions: &[Function]) -> Result<Self> {
-        if functions.iter().any(|function| function.filter.is_some()) {
-            return Err(external(internal("an aggregate of one group has a filter")));
-        }
         let accumulators = functions.iter().map(|function| function.function.create_accumulator());
         Ok(Self::Whole(accumulators.collect::<Result<_>>()?))
     }
@@ -93,7 +91,7 @@ impl Accumulators {
             let filter: Option<ArrayRef> = filter.as_ref().map(value).transpose()?;
             let filter: Option<&BooleanArray> = filter.as_ref().map(|f| as_boolean_array(f)).transpose()?;
             match self {
-                Self::Whole(all) => all[at].update_batch(&values)?,
+                Self::Whole(all) => all[at].update_batch(&passed(values, filter)?)?,
                 Self::Grouped(all) => all[at].update_batch(&values, group_of_row, filter, groups)?,
             }
         }
@@ -169,6 +167,13 @@ impl Accumulators {
             Self::Grouped(_) => Ok(Vec::new()),
         }
     }
+}
+
+/// The values for which a filter is true.
+fn passed(values: Vec<ArrayRef>, filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+    let Some(filter) = filter else { return Ok(values) };
+    let passed = |values: &ArrayRef| -> Result<ArrayRef> { Ok(compute::filter(values, filter)?) };
+    values.iter().map(passed).collect()
 }
 
 /// An array of each value.

@@ -1,7 +1,8 @@
 //! What rows still matter to least and greatest values, told to the scan below.
 //!
 //! DataFusion's aggregation of nothing but least and greatest values makes a dynamic filter of those that it has met, by
-//! which scans prune chunks. What takes its place goes on with that filter.
+//! which scans prune chunks. It forgets functions of other than columns, and those whose columns had nothing but NULLs so
+//! far. So its place is taken, and the filter made here.
 //! **Invariant:** a row that the filter refuses changes no result. So it refuses none while a value has not been met.
 
 use std::cmp::Ordering;
@@ -11,7 +12,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
-use datafusion::physical_expr::expressions::{BinaryExpr, DynamicFilterPhysicalExpr, Literal, lit};
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, DynamicFilterPhysicalExpr, Literal, lit};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use parking_lot::Mutex;
@@ -39,7 +40,8 @@ impl Bounds {
         let bound = |function: &Arc<AggregateFunctionExpr>| {
             let (field, greatest) = function.get_minmax_desc()?;
             let value = ScalarValue::try_new_null(field.data_type()).ok()?;
-            Some(Bound { column: function.expressions().pop()?, greatest, value })
+            let column = function.expressions().pop().filter(|argument| argument.is::<Column>())?;
+            Some(Bound { column, greatest, value })
         };
         let met = aggregate.aggr_expr().iter().map(bound).collect::<Option<_>>()?;
         Some(Self { filter, met: Mutex::new(met) })

@@ -3,8 +3,8 @@
 //! A row's group expressions, packed ([`super::pack`]), are a place in the array; the place holds the
 //! group's number. Groups are numbered in the order they are met, so accumulators stay small however
 //! wide the array. Does not spill: there are never more groups than places. Over a scan that adds up encoded chunks by
-//! itself ([`super::in_scan`]) it merges their sums with those of the rows of the others, without groups too: all rows are
-//! one then. Parts of an aggregation are merged by an array too.
+//! itself ([`super::in_scan`]) it merges their sums with those of the rows of the others. Without groups all rows are one.
+//! Parts of an aggregation are merged by an array too.
 
 use std::fmt;
 use std::sync::Arc;
@@ -53,8 +53,7 @@ pub(super) struct DenseAggregate {
 }
 
 impl DenseAggregate {
-    /// Does what `aggregate` does; `parts` are its group expressions, `places` all their combinations. Without groups the
-    /// scan does some of it.
+    /// Does what `aggregate` does; `parts` are its group expressions, `places` all their combinations.
     pub(super) fn new(
         aggregate: &AggregateExec,
         parts: Vec<Part>,
