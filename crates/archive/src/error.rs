@@ -46,6 +46,9 @@ pub enum ArchiveError {
         /// Its format.
         found: u32,
     },
+    /// Rows that are not in memory could not be read to be written.
+    #[error(transparent)]
+    Unread(#[from] FetchError),
     /// A file is not as it was written.
     #[error("{}: {damage}", path.display())]
     Damaged {
@@ -124,15 +127,6 @@ impl ArchiveError {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace { path },
             _ => Self::Io { path, source },
         }
-    }
-
-    /// Rows that are not in memory could not be read.
-    pub(crate) fn unread(error: FetchError) -> Self {
-        let place = match &error {
-            FetchError::Unreadable { file, .. } | FetchError::Damaged { file, .. } => file,
-            FetchError::Memory(_) => "memory",
-        };
-        Self::io(Path::new(place), io::Error::other(error.to_string()))
     }
 
     pub(crate) fn damaged(path: &Path, damage: Damage) -> Self {

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 pub use faulty::FaultyDisk;
 pub use memory::MemoryDisk;
-pub use simulated::{CrashDisk, Faults, Latency, SECTOR_BYTES};
+pub use simulated::{CrashDisk, Faults, Latency, ReadFaults, SECTOR_BYTES};
 
 /// What the kernel says when the device has no room.
 fn no_space() -> io::Error {

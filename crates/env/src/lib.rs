@@ -26,8 +26,8 @@ use std::sync::Arc;
 
 pub use clock::{Clock, SimulatedClock};
 pub use disk::{
-    CrashDisk, DIRECT_BYTES, Disk, DiskLock, Faults, FaultyDisk, Latency, MemoryDisk, PlacedFile, ReadFile,
-    RealDisk, SECTOR_BYTES, WriteFile,
+    CrashDisk, DIRECT_BYTES, Disk, DiskLock, Faults, FaultyDisk, Latency, MemoryDisk, PlacedFile, ReadFaults,
+    ReadFile, RealDisk, SECTOR_BYTES, WriteFile,
 };
 pub use interrupts::Interrupts;
 pub use memory::{available_memory_bytes, memory_bytes};

@@ -72,16 +72,50 @@ impl Procedure for Barrier {
     }
 }
 
+/// Why a database is not as it has to be.
+#[derive(Debug)]
+pub enum Wrong {
+    /// It does not answer.
+    Failed {
+        /// What it was asked.
+        what: String,
+        /// What it says instead.
+        error: SqlError,
+    },
+    /// It answers something else: in words, what.
+    Answer(String),
+}
+
+impl From<Wrong> for String {
+    fn from(wrong: Wrong) -> Self {
+        match wrong {
+            Wrong::Failed { what, error } => format!("{what}: {error}"),
+            Wrong::Answer(words) => words,
+        }
+    }
+}
+
 /// All rows of a table, in no order.
 ///
 /// # Errors
-/// In words, if they are not where they belong.
-pub fn rows(database: &Database, def: &TableDef) -> Result<Vec<Vec<Value>>, String> {
+/// They cannot be read, or are not where they belong.
+pub fn rows(database: &Database, def: &TableDef) -> Result<Vec<Vec<Value>>, Wrong> {
     let handle = TableHandle::new(def.id, def.is_shared());
     let column = def.partition_by.map(|column| column.index());
     let scan = database.register_procedure(Scan).call(&(handle, column));
-    let found = scan.map_err(|error| format!("could not read table {}: {error}", def.name))?;
-    found.map_err(|what| format!("table {}: {what}", def.name))
+    let failed = |error| Wrong::Failed { what: format!("could not read table {}", def.name), error };
+    let found = scan.map_err(failed)?;
+    found.map_err(|what| Wrong::Answer(format!("table {}: {what}", def.name)))
+}
+
+/// A table of these rows, as the model has it.
+pub fn table(def: &TableDef, rows: &[Vec<Value>]) -> Table {
+    let mut table = Table::default();
+    for row in rows {
+        *table.rows.entry(row.iter().map(Cell::from).collect()).or_default() += 1;
+    }
+    table.indexes = def.indexes.iter().map(|index| index.name.clone()).collect();
+    table
 }
 
 /// Whether a table is one of TPC-C's, which the model does not know.
@@ -96,11 +130,7 @@ fn is_tpcc(name: &str) -> bool {
 pub fn state(database: &Database) -> Result<State, String> {
     let mut state = State::default();
     for def in database.catalog().tables().filter(|def| !is_tpcc(&def.name)) {
-        let mut table = Table::default();
-        for row in rows(database, def)? {
-            *table.rows.entry(row.iter().map(Cell::from).collect()).or_default() += 1;
-        }
-        table.indexes = def.indexes.iter().map(|index| index.name.clone()).collect();
+        let table = table(def, &rows(database, def)?);
         state.tables.insert(def.name.clone(), table);
     }
     if let Ok(pay) = database.routine("pay") {
@@ -130,8 +160,8 @@ const LOOKUPS: [(&str, &str, &str, usize); 6] = [
 /// than all else that a recovery does here.
 ///
 /// # Errors
-/// In words, if an index says something else than the rows.
-pub fn index(database: &Database, state: &State, random: &mut Random) -> Result<(), String> {
+/// It does not answer, or an index says something else than the rows.
+pub fn index(database: &Database, state: &State, random: &mut Random) -> Result<(), Wrong> {
     let there: Vec<_> = LOOKUPS.iter().filter(|(table, index, ..)| state.has_index(table, index)).collect();
     if there.is_empty() {
         return Ok(());
@@ -144,12 +174,13 @@ pub fn index(database: &Database, state: &State, random: &mut Random) -> Result<
             true => Cell::Int(random.between(0, 30)),
             false => random.pick(&rows)[*column].clone(),
         };
-        let found = lookup(database, query, &key).map_err(|error| format!("{query}: {error}"))?;
+        let failed = |error| Wrong::Failed { what: (*query).to_owned(), error };
+        let found = lookup(database, query, &key).map_err(failed)?;
         let mut wanted = BTreeMap::new();
         let with_key = rows.iter().filter(|row| key != Cell::Null && row[*column] == key);
         with_key.for_each(|row| *wanted.entry((*row).clone()).or_insert(0) += 1);
         if found != wanted {
-            return Err(format!("{query} with {key} gives {found:?}, not {wanted:?}"));
+            return Err(Wrong::Answer(format!("{query} with {key} gives {found:?}, not {wanted:?}")));
         }
     }
     Ok(())
@@ -171,17 +202,42 @@ fn lookup(database: &Database, query: &str, key: &Cell) -> Result<BTreeMap<Row, 
 /// Asks an analytical query and adds the answer up here as well; nothing while its table is not there.
 ///
 /// # Errors
-/// In words, if the two differ.
-pub fn analytical(database: &Database, state: &State) -> Result<(), String> {
+/// It does not answer, or the two differ.
+pub fn analytical(database: &Database, state: &State) -> Result<(), Wrong> {
+    sum_of_accounts(database, state, "cents", |row| row[2].int())
+}
+
+/// As [`analytical`], of the letters of texts: no sums that are known of frozen rows answer that.
+///
+/// # Errors
+/// It does not answer, or the two differ.
+pub fn letters(database: &Database, state: &State) -> Result<(), Wrong> {
+    sum_of_accounts(database, state, "length(owner)", |row| match &row[1] {
+        Cell::Text(owner) => Some(owner.len() as i64),
+        _ => None,
+    })
+}
+
+/// Adds up what an expression gives for each account, which `of` gives as well.
+fn sum_of_accounts(
+    database: &Database,
+    state: &State,
+    expression: &str,
+    of: impl Fn(&Row) -> Option<i64>,
+) -> Result<(), Wrong> {
     if !state.tables.contains_key("account") {
         return Ok(());
     }
-    let query = "SELECT count(*), sum(cents)::bigint FROM account";
-    let answer = database.query(query, &[]).map_err(|error| format!("{query}: {error}"))?;
+    let query = format!("SELECT count(*), sum({expression})::bigint FROM account");
+    let failed = |error| Wrong::Failed { what: query.clone(), error };
+    let answer = database.query(&query, &[]).map_err(failed)?;
     let rows = answer.rows();
     let found: Vec<Cell> = rows[0].iter().map(Cell::from).collect();
-    let cents: Vec<i64> = state.table("account").rows().filter_map(|row| row[2].int()).collect();
-    let sum = if cents.is_empty() { Cell::Null } else { Cell::Int(cents.iter().sum()) };
-    let wanted = [Cell::Int(cents.len() as i64), sum];
-    if found != wanted { Err(format!("{query} gives {found:?}, not {wanted:?}")) } else { Ok(()) }
+    let numbers: Vec<i64> = state.table("account").rows().filter_map(of).collect();
+    let sum = if numbers.is_empty() { Cell::Null } else { Cell::Int(numbers.iter().sum()) };
+    let wanted = [Cell::Int(numbers.len() as i64), sum];
+    match found == wanted {
+        true => Ok(()),
+        false => Err(Wrong::Answer(format!("{query} gives {found:?}, not {wanted:?}"))),
+    }
 }

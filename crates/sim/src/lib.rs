@@ -23,6 +23,12 @@
 //! refused. Only frames of the moment before a crash, which no control file knows, look as if the crash had interrupted
 //! writing them; that they may be missing is said then (`crates/redo/src/control.rs`).
 //!
+//! Tables are frozen and their rows leave memory. In every fourth world or so, they cannot be read well for a while, now and
+//! then: reads fail, are short or give wrong bytes, or the files are damaged under the open database. Whoever needs such a
+//! row fails with 58030 or XX001, which names the file, and has changed nothing; all others go on. Afterwards every row is
+//! there, but for those in a damaged file: they come back when the database is opened again, from the log and the archives.
+//! Such worlds draw what is wrong from random numbers of their own, so that all others are the same with and without.
+//!
 //! Whoever waits for the log in a run makes its steps meanwhile, so that calls that wait are there beside those
 //! that give a receipt. Not there: transactions that begin while another one is under way, which takes threads.
 //!

@@ -181,7 +181,8 @@ impl State {
 }
 
 impl Table {
-    fn difference(&self, other: &Self) -> Option<String> {
+    /// The first difference to `other`, in words.
+    pub fn difference(&self, other: &Self) -> Option<String> {
         if self.indexes != other.indexes {
             return Some(format!("indexes {:?}, not {:?}", other.indexes, self.indexes));
         }

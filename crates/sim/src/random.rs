@@ -41,7 +41,12 @@ impl Random {
     /// A text of up to `most` letters: mostly short, now and then not.
     pub fn text(&mut self, most: u64) -> String {
         let length = if self.percent(10) { self.below(most + 1) } else { self.below(most.min(12) + 1) };
-        (0..length).map(|_| char::from(b'a' + self.below(26) as u8)).collect()
+        self.letters(length)
+    }
+
+    /// A text of so many letters.
+    pub fn letters(&mut self, count: u64) -> String {
+        (0..count).map(|_| char::from(b'a' + self.below(26) as u8)).collect()
     }
 }
 

@@ -81,6 +81,11 @@ impl Totals {
         self.counts.evicted += summary.counts.evicted;
         self.counts.cooled += summary.counts.cooled;
         self.counts.warmed += summary.counts.warmed;
+        self.counts.read_faults += summary.counts.read_faults;
+        self.counts.read_again += summary.counts.read_again;
+        self.counts.unread += summary.counts.unread;
+        self.counts.spoiled += summary.counts.spoiled;
+        self.counts.stayed_unread += summary.counts.stayed_unread;
     }
 }
 
@@ -102,12 +107,15 @@ impl fmt::Display for Totals {
             warmed,
             ..
         } = counts;
+        let Counts { read_faults, read_again, unread, spoiled, stayed_unread, .. } = counts;
         write!(
             f,
             "{runs} runs, {events} events, {transactions} transactions, {crashes} crashes, {recoveries} \
              recoveries, {loaded} of them from one of {archives} archives and {without_newest} not from the newest, {complete} known to be complete; {lost} transactions lost, none \
              acknowledged; {refused} refused; {damages} files damaged, {found} databases not opened for it; {frozen} \
-             tables frozen, chunks of {emptied} of them emptied, of {evicted} evicted; of {cooled} cooled, and of {warmed} hot again"
+             tables frozen, chunks of {emptied} of them emptied, of {evicted} evicted; of {cooled} cooled, and of {warmed} hot again; \
+             {read_faults} times reads of evicted rows went wrong, {unread} times somebody failed for it, and {read_again} times all was read again, but for \
+             {stayed_unread} tables in {spoiled} damaged files"
         )
     }
 }

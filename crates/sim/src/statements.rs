@@ -224,6 +224,27 @@ fn of_passing(random: &mut Random, name: &'static str, table: Option<&Table>) ->
     Statement { text, effect, lane: Lane::Unknown }
 }
 
+/// A note gets a long text, and is there.
+pub fn long_note(state: &State, id: i64, body: &str) -> Statement {
+    let note = state.table("note");
+    let found: Vec<&Row> = note.keyed(id).collect();
+    let (text, effect) = if found.is_empty() {
+        let row = vec![Cell::Int(id), Cell::text(body), Cell::Null];
+        (format!("INSERT INTO note VALUES ({id}, '{body}', NULL)"), (vec![Change::Insert("note", row)], 1))
+    } else {
+        let next = |row: &Row| vec![row[0].clone(), Cell::text(body), row[2].clone()];
+        (format!("UPDATE note SET body = '{body}' WHERE id = {id}"), replaced("note", found, next))
+    };
+    Statement { text, effect: Ok(effect), lane: Lane::All }
+}
+
+/// A thing more, with a long text.
+pub fn long_thing(k: i64, v: &str) -> Statement {
+    let row = vec![Cell::Int(k), Cell::text(v)];
+    let effect = Ok((vec![Change::Insert("thing", row)], 1));
+    Statement { text: format!("INSERT INTO thing VALUES ({k}, '{v}')"), effect, lane: Lane::Unknown }
+}
+
 /// A change of definitions.
 pub fn definition(random: &mut Random, state: &State, with_routines: bool) -> Statement {
     let (text, effect) = match random.below(if with_routines { 12 } else { 10 }) {

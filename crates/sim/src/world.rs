@@ -29,11 +29,14 @@ pub struct World {
     pub damages: u64,
     /// Of 100 lives, in so many a call waits until what it did is durable.
     pub synchronous: u64,
+    /// Before so many of 100 actions, evicted rows cannot be read well from then on for a while; 0 in most worlds.
+    pub failing_reads: u64,
 }
 
 impl World {
-    /// The world of a seed.
-    pub fn draw(random: &mut Random) -> Self {
+    /// The world of a seed, which is drawn from `random`, but for reads that fail: those come from `of_reads`, so that
+    /// worlds without them are what they would be if there were none.
+    pub fn draw(random: &mut Random, of_reads: &mut Random) -> Self {
         Self {
             partitions: random.between(1, 4) as u16,
             segment_bytes: random.pick(&[8 << 10, 10 << 10, 16 << 10, 64 << 10]),
@@ -46,6 +49,7 @@ impl World {
             damages: random.pick(&[0, 10, 40]),
             synchronous: random.pick(&[0, 30, 100]),
             records: random.pick(&[LogRecords::Adaptive, LogRecords::Calls, LogRecords::Rows]),
+            failing_reads: if of_reads.percent(25) { of_reads.pick(&[4, 10]) } else { 0 },
         }
     }
 

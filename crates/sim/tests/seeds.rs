@@ -4,7 +4,7 @@ use albireo_sim::{Options, run, run_all};
 use albireo_testing::test;
 
 /// What is simulated.
-const SEEDS: std::ops::Range<u64> = 0..300;
+const SEEDS: std::ops::Range<u64> = 0..400;
 
 #[test]
 fn seeds_find_nothing_and_meet_everything_that_can_happen() {
@@ -19,6 +19,8 @@ fn seeds_find_nothing_and_meet_everything_that_can_happen() {
     assert!(counts.archives > 0 && counts.loaded > 0 && counts.without_newest > 0, "{totals}");
     assert!(counts.frozen > 0 && counts.emptied > 0 && counts.evicted > 0, "{totals}");
     assert!(counts.cooled > 0 && counts.warmed > 0, "{totals}");
+    assert!(counts.read_faults > 0 && counts.unread > 0 && counts.read_again > 0, "{totals}");
+    assert!(counts.spoiled > 0 && counts.stayed_unread > 0, "{totals}");
     assert!(counts.damages > 0 && counts.found > 0 && counts.complete > 0, "{totals}");
 }
 

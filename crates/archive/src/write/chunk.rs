@@ -60,7 +60,7 @@ impl Writer {
         let planned = &self.plan[self.next];
         let chunk = self.tables[planned.table].chunk(planned.chunks[0]);
         let table = &self.request.tables[planned.table];
-        let fetched = chunk.fetch(ColumnSet::ALL, &mut ReadAhead::default()).map_err(ArchiveError::unread)?;
+        let fetched = chunk.fetch(ColumnSet::ALL, &mut ReadAhead::default())?;
         let content = encode(&fetched.as_ref().map_or(chunk, |fetched| chunk.reading(fetched)), table);
         let name = format!("t{}-p{}-c{}.frozen.arrow", table.id, planned.partition, planned.first_chunk);
         let path = self.path.join(&name);

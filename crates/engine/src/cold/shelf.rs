@@ -19,7 +19,7 @@
 //! I-1 Each column has a checksum, which stays in memory: no byte is looked at before it was right.
 //! I-2 Room is given back only of what nobody can read any more.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -45,8 +45,8 @@ const WARM_BYTES: u64 = 8 << 20;
 pub(crate) struct Shelves {
     disk: Arc<dyn Disk>,
     directory: PathBuf,
-    /// The files that are written.
-    open: Mutex<HashMap<usize, OpenFile>>,
+    /// The files that are written, by slots: in the same order each time they go.
+    open: Mutex<BTreeMap<usize, OpenFile>>,
     next: AtomicU64,
     gone: Arc<Gone>,
     /// For what readers fetch for themselves: it is theirs, and no limit for data counts it.

@@ -331,6 +331,7 @@ pub(super) fn meta(table: &albireo_sql::TableDef) -> TableMeta {
 /// What went wrong with an archive, as SQL says it.
 pub(super) fn archive_error(error: ArchiveError) -> SqlError {
     let state = match &error {
+        ArchiveError::Unread(error) => return error.clone().into(),
         ArchiveError::NoSpace { .. } => SqlState::DISK_FULL,
         ArchiveError::Io { .. } => SqlState::IO_ERROR,
         ArchiveError::Busy { .. } => SqlState::OBJECT_IN_USE,

@@ -325,6 +325,24 @@ fn damaged_file_is_an_error_of_those_who_need_it() {
     assert_eq!(state(&fails(&db, "SELECT * FROM t WHERE id = 77")), "XX001");
 }
 
+#[test]
+fn checkpoint_that_needs_a_damaged_evicted_file_names_it() {
+    if !rows_stay() {
+        return;
+    }
+    let disk = MemoryDisk::default();
+    let env = Env { disk: Arc::new(disk.clone()), ..Env::real() };
+    let config = Config { eviction: Eviction::To("/cold".into()), ..small() };
+    let db = Database::open_in("/data", config, env).unwrap();
+    filled(&db);
+    evict(&db);
+    cold_files(&disk).for_each(|file| file.set_len(0).unwrap());
+    let error = fails(&db, "CHECKPOINT");
+    assert_eq!(state(&error), "XX001", "{error:?}");
+    let text = error.to_string();
+    assert!(cold_paths(&disk).iter().any(|path| text.contains(path.to_str().unwrap())), "{text}");
+}
+
 /// Inserts a row with this key.
 struct Insert(albireo::TableHandle);
 

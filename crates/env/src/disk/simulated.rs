@@ -1,8 +1,8 @@
-//! A disk that crashes: what was not synced may be lost or torn, and writes and syncs fail on demand.
+//! A disk that crashes: what was not synced may be lost or torn, and writes, syncs and reads fail on demand.
 //!
 //! Responsible for: the files as programs see them and as a power failure leaves them, crashes between
-//! and within operations, failing writes and syncs, capacity. Not responsible for: reads that fail or
-//! are short, the time of day.
+//! and within operations, failing writes and syncs, reads that fail, are short or give wrong bytes,
+//! capacity. Not responsible for: the time of day.
 //!
 //! Contents: for each file chance decides between four fates of what was written since its last
 //! [`WriteFile::sync`] or [`PlacedFile::sync`]: lost; kept; kept up to some write, whose sectors may be
@@ -29,6 +29,7 @@ use handles::{Handle, Lock, Placed, Reader, Writer};
 use machine::Machine;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,6 +52,19 @@ pub struct Faults {
     pub failing_write: Option<u64>,
     /// After so many more syncs one fails, once.
     pub failing_sync: Option<u64>,
+}
+
+/// What happens to reads of chosen files, whose bytes stay as they are; nothing by default. For bytes that
+/// have changed in a file there is [`CrashDisk::damage`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadFaults {
+    /// Of 1,000 reads so many fail with EIO.
+    pub failing_per_mille: u16,
+    /// Of 1,000 reads so many give only a random part from the start, perhaps all, perhaps nothing as if
+    /// the file ended there.
+    pub short_per_mille: u16,
+    /// Of 1,000 reads so many give one wrong bit.
+    pub damaged_per_mille: u16,
 }
 
 /// What operations take on a simulated clock; the others take no time.
@@ -118,6 +132,12 @@ impl CrashDisk {
         self.machine.lock().faults = faults;
     }
 
+    /// Has reads go wrong from now on of files whose names, when they were opened, ended in this extension
+    /// (without its dot), and of no others.
+    pub fn set_read_faults(&self, extension: impl Into<OsString>, faults: ReadFaults) {
+        self.machine.lock().read_faults = Some((extension.into(), faults));
+    }
+
     /// Bytes that all files with a name can have; if they have more, none can grow.
     pub fn set_capacity_bytes(&self, bytes: u64) {
         self.machine.lock().capacity_bytes = bytes;
@@ -178,7 +198,7 @@ impl CrashDisk {
 impl Disk for CrashDisk {
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
         let handle = self.open_by(|machine| machine.names.find_file(path))?;
-        Ok(Box::new(Reader::new(handle)))
+        Ok(Box::new(Reader::new(handle, path)))
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {

@@ -5,6 +5,7 @@
 //! crash came so soon after that the control files do not say it was durable is as if the crash had interrupted
 //! writing it, and then it is said that it may be missing.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use albireo::{RecoveryReport, SqlError, SqlState};
@@ -21,11 +22,11 @@ const SECTOR: usize = 512;
 /// A file that was damaged.
 #[derive(Clone, Debug)]
 pub(super) struct Harm {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     before: Vec<u8>,
     after: Vec<u8>,
     /// The first byte that has changed, and the one behind the last.
-    from: usize,
+    pub(super) from: usize,
     to: usize,
 }
 
@@ -51,7 +52,13 @@ enum Reach {
 
 impl Harm {
     /// Damages a file of at least one byte, at a byte of it or behind.
-    fn new(disk: &CrashDisk, path: PathBuf, at: usize, can_cut: bool, random: &mut Random) -> Option<Self> {
+    pub(super) fn new(
+        disk: &CrashDisk,
+        path: PathBuf,
+        at: usize,
+        can_cut: bool,
+        random: &mut Random,
+    ) -> Option<Self> {
         let before = disk.contents(&path).filter(|bytes| at < bytes.len())?;
         let mut after = before.clone();
         match random.below(10) {
@@ -70,6 +77,11 @@ impl Harm {
         let to = if after.len() < before.len() { before.len() } else { before.len() - same };
         disk.damage(&path, |bytes| bytes.clone_from(&after));
         Some(Self { path, before, after, from, to })
+    }
+
+    /// Whether it has changed bytes that are at a place of a file, or were.
+    pub(super) fn hits(&self, path: &Path, place: &Range<u64>) -> bool {
+        self.path == path && (self.from as u64) < place.end && place.start < self.to as u64
     }
 
     /// Whether it is still there: nobody has written what was damaged.

@@ -4,7 +4,9 @@ use super::CrashDisk;
 use super::machine::Machine;
 use super::names::Inode;
 use crate::disk::{DiskLock, PlacedFile, ReadFile, WriteFile, no_space};
+use std::ffi::OsString;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 /// An open file, until the machine crashes or the process dies.
@@ -36,11 +38,13 @@ impl Handle {
 pub(super) struct Reader {
     handle: Handle,
     cursor: u64,
+    /// Of the name that it was opened by.
+    extension: Option<OsString>,
 }
 
 impl Reader {
-    pub(super) fn new(handle: Handle) -> Self {
-        Self { handle, cursor: 0 }
+    pub(super) fn new(handle: Handle, path: &Path) -> Self {
+        Self { handle, cursor: 0, extension: path.extension().map(OsString::from) }
     }
 }
 
@@ -50,13 +54,8 @@ impl ReadFile for Reader {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.handle.operation(|machine, inode| {
-            let bytes = machine.present(inode);
-            let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-            let count = buffer.len().min(bytes.len() - start);
-            buffer[..count].copy_from_slice(&bytes[start..start + count]);
-            Ok(count)
-        })
+        let extension = self.extension.as_deref();
+        self.handle.operation(|machine, inode| machine.read(inode, extension, buffer, offset))
     }
 
     fn will_read(&self, _: u64, _: u64) {}

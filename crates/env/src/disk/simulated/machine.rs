@@ -1,4 +1,4 @@
-//! The machine that the disk is in: counts operations, crashes, and lets writes and syncs fail.
+//! The machine that the disk is in: counts operations, crashes, and lets writes, syncs and reads fail.
 //!
 //! Responsible for: which operation is struck, faults, capacity, the files behind the names.
 //!
@@ -7,11 +7,12 @@
 
 use super::contents::Contents;
 use super::names::{Inode, Name, Names};
-use super::{Faults, Latency};
+use super::{Faults, Latency, ReadFaults};
 use crate::clock::SimulatedClock;
 use crate::disk::no_space;
 use crate::random::Generator;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,6 +37,8 @@ pub(super) struct Machine {
     pub(super) crash_at: Option<u64>,
     pub(super) down: bool,
     pub(super) faults: Faults,
+    /// What happens to reads, and of files with which extension.
+    pub(super) read_faults: Option<(OsString, ReadFaults)>,
     pub(super) capacity_bytes: u64,
     pub(super) latency: Option<(SimulatedClock, Latency)>,
     used_bytes: u64,
@@ -65,6 +68,7 @@ impl Machine {
             crash_at: None,
             down: false,
             faults: Faults::default(),
+            read_faults: None,
             capacity_bytes: u64::MAX,
             latency: None,
             used_bytes: 0,
@@ -211,6 +215,35 @@ impl Machine {
         self.files[&inode].contents.present()
     }
 
+    /// Reads from an open file, whose name has this extension: what is there, unless that is to go wrong.
+    pub(super) fn read(
+        &mut self,
+        inode: Inode,
+        extension: Option<&OsStr>,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> io::Result<usize> {
+        let faults = match &self.read_faults {
+            Some((chosen, faults)) if extension == Some(chosen.as_os_str()) => *faults,
+            _ => ReadFaults::default(),
+        };
+        if by_chance(faults.failing_per_mille, &mut self.random) {
+            return Err(device_failed());
+        }
+        let bytes = self.present(inode);
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+        let mut count = buffer.len().min(bytes.len() - start);
+        buffer[..count].copy_from_slice(&bytes[start..start + count]);
+        if by_chance(faults.short_per_mille, &mut self.random) {
+            count = self.random.up_to(count as u64) as usize;
+        }
+        if by_chance(faults.damaged_per_mille, &mut self.random) && count > 0 {
+            let bit = self.random.up_to(count as u64 * 8 - 1);
+            buffer[(bit / 8) as usize] ^= 1 << (bit % 8);
+        }
+        Ok(count)
+    }
+
     /// Changes contents, and counts the change of the length.
     fn edit(&mut self, inode: Inode, change: impl FnOnce(&mut Contents)) {
         let file = self.file(inode);
@@ -328,5 +361,10 @@ impl Machine {
 fn fails(planned: &mut Option<u64>, per_mille: u16, random: &mut Generator) -> bool {
     let is_planned = *planned == Some(0);
     *planned = planned.and_then(|left| left.checked_sub(1));
-    is_planned || (per_mille > 0 && random.up_to(999) < u64::from(per_mille))
+    is_planned || by_chance(per_mille, random)
+}
+
+/// True in so many of 1,000 cases; nothing is drawn where it never is.
+fn by_chance(per_mille: u16, random: &mut Generator) -> bool {
+    per_mille > 0 && random.up_to(999) < u64::from(per_mille)
 }
