@@ -34,7 +34,7 @@ pub(super) const PARTS: u64 = 10;
 /// The tables that grow.
 const GROWING: [&str; 3] = ["order_line", "orders", "history"];
 /// The least limit of a database.
-pub(super) const LEAST_LIMIT_BYTES: u64 = 16 << 20;
+const LEAST_LIMIT_BYTES: u64 = 16 << 20;
 
 /// One database while it grows.
 pub(super) struct Growing<'a> {

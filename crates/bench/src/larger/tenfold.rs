@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use albireo::{Database, SqlError, SqlState, Value};
 use albireo_env::Clock;
 
-use super::growth::{Growing, LEAST_LIMIT_BYTES, PARTS, held};
+use super::growth::{Growing, PARTS, held};
 use super::report::{Held, LargerReport, Plan, TenfoldPart, TenfoldRun};
 use super::{Bench, chunk_counts, no_thread};
 use crate::ch::queries::{QUERIES, TOP10};
@@ -20,6 +20,8 @@ use crate::latency::{Durations, median};
 /// How many times what is left the rows take in the end.
 const MULTIPLE: f64 = 10.0;
 
+/// The least limit: it counts slabs of 2 MiB, of which each size of block has at least one.
+const LEAST_LIMIT_BYTES: u64 = 96 << 20;
 /// How a query fails for which there is no memory: at once, or when what its snapshot holds is needed.
 const REFUSALS: [SqlState; 2] = [SqlState::OUT_OF_MEMORY, SqlState::SNAPSHOT_TOO_OLD];
 
@@ -40,7 +42,7 @@ impl Bench<'_> {
         }
         let Some(plan) = report.plan.clone() else { return Ok(()) };
         let others = plan.middle.in_use_bytes.saturating_sub(plan.middle.growing_bytes);
-        let limit = others + ((plan.middle.growing_bytes as f64 / MULTIPLE) as u64).max(LEAST_LIMIT_BYTES);
+        let limit = (others + (plan.middle.growing_bytes as f64 / MULTIPLE) as u64).max(LEAST_LIMIT_BYTES);
         let (mut all, held) = self.tenfold_run(&plan, limit, false)?;
         // What is left for rows, and what these take, is as in the database that has all of it in memory.
         let multiples: Vec<f64> = held
