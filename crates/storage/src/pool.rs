@@ -227,7 +227,7 @@ impl BlockPool {
             let room = state.held_bytes() + SLAB_BYTES as u64 <= self.inner.limit_bytes;
             let is_low = state.warm.len() < RESERVE_SLABS;
             if is_low && room && State::touch_slab(&mut state) {
-                albireo_env::give_way();
+                MutexGuard::unlocked(&mut state, albireo_env::give_way);
                 continue;
             }
             // What is ready makes room for slabs, and is given back where both are too much (I-4).
@@ -373,13 +373,13 @@ impl BlockPool {
         );
         let mut guard = self.inner.state.lock();
         let state = &mut *guard;
-        let mut is_tight = false;
+        let (mut took_slab, mut is_tight) = (false, false);
         let candidates = state.partial.entry(bytes).or_default();
         let base = match candidates.first() {
             Some(&base) => base,
             None => {
                 let slab = self.take_slab(state, need)?;
-                is_tight = self.is_tight(state);
+                (took_slab, is_tight) = (true, self.is_tight(state));
                 let base = slab.0.as_ptr() as usize;
                 let blocks = SLAB_BYTES / bytes;
                 let free = (0..blocks as u16).rev().collect();
@@ -401,7 +401,9 @@ impl BlockPool {
         self.count_in_use(bytes as u64);
         let address = base + index as usize * bytes;
         debug_assert!(address.is_multiple_of(BLOCK_ALIGN), "blocks are aligned to cache lines");
-        self.keep_to_limit(&mut guard);
+        if took_slab {
+            self.keep_to_limit(&mut guard);
+        }
         drop(guard);
         if is_tight {
             self.relieve(false);

@@ -50,7 +50,7 @@ pub(super) struct Runs {
     ready: Extents,
     /// Free, without pages, in windows that are not whole.
     gaps: Extents,
-    /// By address: the bytes of each window that are in neither list. None has 0.
+    /// By address: the bytes of each window that are in none of these lists. A window that has none is not here.
     used: BTreeMap<usize, usize>,
     /// Where the windows end that were opened last.
     opened_until: usize,
@@ -288,28 +288,12 @@ impl BlockPool {
 
     fn try_alloc_run(&self, bytes: usize) -> Result<NonNull<u8>, OutOfMemory> {
         let mut state = self.inner.state.lock();
-        self.admit(&state, bytes as u64, Need::Ordinary)?;
-        let runs = &mut state.runs;
-        let mut bare = None;
-        let mut taken = runs.take_warm(bytes).or_else(|| runs.take_ready(bytes));
-        if taken.is_none() && !runs.wants_window() {
-            bare = runs.take_gap(bytes);
-        }
-        if taken.is_none() && bare.is_none() && self.inner.has_huge_runs {
-            taken = self.open_windows(&mut state, bytes);
-        }
-        if taken.is_none() && bare.is_none() {
-            // Others may have taken some while it was tried.
-            self.admit(&state, bytes as u64, Need::Ordinary)?;
-            let runs = &mut state.runs;
-            let found = runs.take_gap(bytes).or_else(|| runs.take_bare(bytes));
-            bare = Some(found.ok_or_else(|| self.refused_by_system())?);
-        }
+        let (run, has_pages) = self.find_run(&mut state, bytes)?;
         let is_over = |state: &State| state.held_bytes() > self.inner.limit_bytes;
         while is_over(&state) && (State::cool_slab(&mut state) || State::trim(&mut state)) {}
         let is_tight = self.is_tight(&state);
         drop(state);
-        if let Some(run) = bare {
+        if !has_pages {
             // SAFETY: whole pages of a region, which nobody else has.
             unsafe { system::provide(run, bytes) };
         }
@@ -317,7 +301,36 @@ impl BlockPool {
         if is_tight {
             self.relieve(false);
         }
-        Ok(taken.or(bare).expect("one of both"))
+        Ok(run)
+    }
+
+    /// A run, and whether it has pages: one that is free with them if there is such a one; else a gap, if there are many,
+    /// windows with huge pages, or what is left.
+    fn find_run(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        bytes: usize,
+    ) -> Result<(NonNull<u8>, bool), OutOfMemory> {
+        self.admit(state, bytes as u64, Need::Ordinary)?;
+        let runs = &mut state.runs;
+        if let Some(run) = runs.take_warm(bytes).or_else(|| runs.take_ready(bytes)) {
+            return Ok((run, true));
+        }
+        if !runs.wants_window()
+            && let Some(run) = runs.take_gap(bytes)
+        {
+            return Ok((run, false));
+        }
+        if self.inner.has_huge_runs {
+            if let Some(run) = self.open_windows(state, bytes) {
+                return Ok((run, true));
+            }
+            // Others may have taken some while it was tried.
+            self.admit(state, bytes as u64, Need::Ordinary)?;
+        }
+        let runs = &mut state.runs;
+        let run = runs.take_gap(bytes).or_else(|| runs.take_bare(bytes));
+        Ok((run.ok_or_else(|| self.refused_by_system())?, false))
     }
 
     /// A run in windows that get huge pages, if the limit has room for these.
