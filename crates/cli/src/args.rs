@@ -191,7 +191,7 @@ pub struct CompactionArgs {
     /// Warehouses; each is about 100 MB, and there are two databases
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(i16).range(1..))]
     pub warehouses: i16,
-    /// Seconds for which TPC-C runs before rows are frozen, and alone before each turn beside freezing
+    /// Seconds for which TPC-C runs before rows are frozen
     #[arg(long, default_value_t = 3, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub seconds: u32,
     /// How often what is compared is measured; the median counts. What takes less than a second is measured more often,

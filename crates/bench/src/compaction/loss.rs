@@ -114,17 +114,17 @@ impl Bench<'_> {
     ) -> Result<(), SqlError> {
         let duration = self.config.workload.duration;
         let cold_after = COLD_AFTER.min(duration / 2);
-        let sleep = |duration: Duration| self.env.clock.sleep(duration);
+        let wait = |duration: Duration| {
+            move || {
+                self.env.clock.sleep(duration);
+                Ok::<_, SqlError>(())
+            }
+        };
         // They are looked at, and not frozen yet.
         set_freeze(db, "1 d")?;
-        sleep(duration / 2);
+        self.env.clock.sleep(duration);
         db.freeze_if_due()?;
-        let alone = self.rate(counters, || {
-            sleep(duration - cold_after);
-            db.freeze_if_due()?;
-            sleep(cold_after);
-            Ok(())
-        })?;
+        let alone = self.rate(counters, wait(cold_after))?;
         set_freeze(db, &format!("{} ms", cold_after.as_millis()))?;
         let mut hot_bytes = 0;
         let beside = match what {
@@ -138,14 +138,11 @@ impl Bench<'_> {
                 self.rate(counters, || GROWING.iter().try_for_each(|table| freeze(db, table)))?
             }
         };
-        let [order_lines, other_rows] = rows_frozen(db)?;
-        let after = self.rate(counters, || {
-            sleep(duration.min(Duration::from_millis(500)));
-            Ok(())
-        })?;
         if hot_bytes == 0 {
             return Ok(());
         }
+        let [order_lines, other_rows] = rows_frozen(db)?;
+        let after = self.rate(counters, wait(duration.min(Duration::from_millis(500))))?;
         loss.seconds.push(beside.seconds);
         loss.hot_bytes.push(hot_bytes);
         loss.order_lines.push(order_lines);

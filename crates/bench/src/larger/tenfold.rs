@@ -19,7 +19,6 @@ use crate::latency::{Durations, median};
 
 /// How many times what is left the rows take in the end.
 const MULTIPLE: f64 = 10.0;
-
 /// The least limit: it counts slabs of 2 MiB, of which each size of block has at least one.
 const LEAST_LIMIT_BYTES: u64 = 96 << 20;
 /// How a query fails for which there is no memory: at once, or when what its snapshot holds is needed.
@@ -79,12 +78,14 @@ impl Bench<'_> {
         let (mut run, mut all_held) =
             (TenfoldRun { limited, limit_bytes: limit, parts: Vec::new() }, Vec::new());
         let what = if limited { "ten times the limit" } else { "all in memory, with queries" };
-        let mut growing = Growing::new(self, &target, &workload, what, Some(plan.transactions));
+        // To where the limit was made of what the other database held.
+        let transactions = plan.transactions + plan.measured / 2;
+        let mut growing = Growing::new(self, &target, &workload, what, Some(transactions));
         let asked = albireo_env::scope(|scope| {
             let queries = || ask(db, &self.env.clock, &part, &is_over);
             let queries = albireo_env::spawn_scoped(scope, "queries", queries).map_err(|e| no_thread(&e))?;
             let done = (1..=PARTS).try_for_each(|number| {
-                let until = plan.transactions * number / PARTS;
+                let until = transactions * number / PARTS;
                 let per_second = growing.until(until, &mut Durations::default())?;
                 part.fetch_add(1, Ordering::Relaxed);
                 let held = held(db)?;
