@@ -13,13 +13,15 @@
 //! | dictionary | `Dictionary`, its codes as they are |
 //! | runs, constant | `RunEndEncoded`, with ends one greater; of values or of a dictionary |
 //! | texts | `Utf8` or `Binary`; of texts of one length the offsets are left out in memory alone |
+//! | packed or compressed texts | the texts |
 //! | floats, UUIDs, decimals of more than 18 digits | as they are |
 //! | frame of reference | Arrow has none: values, in the narrowest type of integer or decimal that has them all |
 //! | NULLs | the array's validity; of runs a `Struct` of one field has it, because runs have none of their own |
 //!
 //! So whoever knows Arrow reads right values. The metadata of a field say what SQL calls its type (`albireo.type`), how it
 //! is encoded in words (`albireo.encoding`), and the header of the encoded column (`albireo.header`, base64), from which
-//! and from the arrays the same column comes back: codes and texts are copied, a base is taken off.
+//! and from the arrays the same column comes back: codes and texts are copied, a base is taken off, texts are packed, or
+//! compressed by the table of symbols that the metadata have too (`albireo.symbols`, base64).
 //!
 //! Checksums are over *parts*: the file is cut where large buffers begin and end, so that what is damaged has a place.
 
@@ -29,6 +31,8 @@ pub(crate) mod restore;
 
 /// In the metadata of fields: the header of the encoded column.
 const HEADER: &str = "albireo.header";
+/// In the metadata of fields of compressed texts: their symbols.
+const SYMBOLS: &str = "albireo.symbols";
 /// In the metadata of fields: how the column is encoded, in words.
 const ENCODING: &str = "albireo.encoding";
 /// In the metadata of schemas: bytes of the heaps that texts were in.

@@ -1,4 +1,4 @@
-//! Checks the sections of a column whose header was read: L-1 to L-5.
+//! Checks the sections of a column whose header was read: L-1 to L-5, and L-7.
 
 use crate::column::Column;
 use crate::error::Malformed;
@@ -95,6 +95,13 @@ fn check_store<S: Section>(column: &Column<S>) -> Result<(), Malformed> {
                 SectionName::Values,
                 "packed codes are below the number of symbols, and end with them",
             )
+        }
+        Store::Compressed(texts) => {
+            check_offsets(&texts.offsets, texts.codes.bytes().len())?;
+            let table = "symbols differ, lie in their order, and have zeros behind them";
+            holds(texts.has_sound_table(), SectionName::Symbols, table)?;
+            let codes = "codes of compressed texts are of symbols or of escaped bytes";
+            holds(texts.has_sound_codes(column.places()), SectionName::Values, codes)
         }
         Store::Constant(_) | Store::Plain(_) | Store::FixedTexts { .. } | Store::Lent(_) => Ok(()),
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::compressed::Compressed;
 use crate::layers::{Codes, Nulls, Runs, Store, wrong_kind};
 use crate::lent::Lent;
 use crate::numbers::code_at;
@@ -43,8 +44,8 @@ impl Summary {
 ///   there is some value of the kind; of rows that were dead it is not known either whether they are NULL.
 /// - C-2 No function panics for rows below [`Column::rows`] and values of the column's kind, whatever the bytes are
 ///   that [`Column::from_parts`] let through.
-/// - C-3 A text of a column that is not packed ([`Column::lends_texts`]) is contiguous, in a section, in the column
-///   itself or where it was lent from, so that it can be lent. So is each text of a dictionary or of runs.
+/// - C-3 A text of a column that is neither packed nor compressed ([`Column::lends_texts`]) is contiguous, in a section, in
+///   the column itself or where it was lent from, so that it can be lent. So is each text of a dictionary or of runs.
 ///
 /// Functions that want a row panic if there are not so many rows, or may give any value of another one.
 #[derive(Clone, Debug)]
@@ -118,6 +119,7 @@ impl<S> Column<S> {
                     Lengths::Offsets { .. } => None,
                 },
             },
+            Store::Compressed(texts) => StoreForm::CompressedTexts { symbols: texts.count },
         };
         Form {
             is_null: matches!(self.nulls, Nulls::All),
@@ -145,6 +147,7 @@ impl<S> Column<S> {
             Nulls::None | Nulls::All => None,
             Nulls::Bits(section) | Nulls::Ranges(section) => Some(section),
         };
+        let mut symbols = None;
         let (offsets, values) = match &self.store {
             Store::Constant(_) | Store::Lent(_) => (None, None),
             Store::Integers { codes: section, .. }
@@ -155,6 +158,10 @@ impl<S> Column<S> {
                 (Some(offsets), Some(codes))
             }
             Store::Packed(Packed { codes, .. }) => (None, Some(codes)),
+            Store::Compressed(Compressed { offsets, codes, table, .. }) => {
+                symbols = Some(table);
+                (Some(offsets), Some(codes))
+            }
         };
         let all = [
             (SectionName::Nulls, nulls),
@@ -162,6 +169,7 @@ impl<S> Column<S> {
             (SectionName::Codes, self.codes.as_ref().map(|codes| &codes.section)),
             (SectionName::Offsets, offsets),
             (SectionName::Values, values),
+            (SectionName::Symbols, symbols),
         ];
         all.into_iter().filter_map(|(name, section)| Some((name, section?)))
     }
@@ -218,6 +226,12 @@ impl<S> Column<S> {
                 };
                 Store::Packed(Packed { alphabet, lengths, codes: map(SectionName::Values, codes)? })
             }
+            Store::Compressed(Compressed { count, offsets, codes, table }) => Store::Compressed(Compressed {
+                count,
+                offsets: map(SectionName::Offsets, offsets)?,
+                codes: map(SectionName::Values, codes)?,
+                table: map(SectionName::Symbols, table)?,
+            }),
             Store::Lent(lent) => Store::Lent(lent),
         };
         Ok(Column { kind: self.kind, rows: self.rows, nulls, runs, codes, store, summary: self.summary })
@@ -236,6 +250,11 @@ impl<S> Column<S> {
     /// Whether texts are packed.
     pub fn is_packed(&self) -> bool {
         matches!(self.store, Store::Packed(_))
+    }
+
+    /// Whether texts are compressed ([`compress_texts`](crate::compress_texts)).
+    pub fn is_compressed(&self) -> bool {
+        matches!(self.store, Store::Compressed(_))
     }
 
     /// Texts, one behind the other, as the values of this column of packed texts; none if it has no code for a byte, or is
@@ -309,6 +328,7 @@ impl<S: Section> Column<S> {
             Store::Plain(section) => (section, self.place(row) * self.kind.stride()?),
             Store::FixedTexts { length, bytes } => (bytes, self.place(row) * *length as usize),
             Store::Texts { offsets, .. } => (offsets, self.place(row) * 4),
+            Store::Compressed(texts) => (&texts.offsets, row * 4),
             Store::Packed(packed) => match &packed.lengths {
                 Lengths::One(length) => (&packed.codes, row * *length as usize * packed.alphabet.bits() / 8),
                 Lengths::Offsets { offsets, .. } => (offsets, row * 4),
@@ -372,7 +392,7 @@ impl<S: Section> Column<S> {
         }
     }
 
-    /// The text of `row`, lent unless texts are packed.
+    /// The text of `row`, lent unless texts are packed or compressed.
     ///
     /// # Panics
     /// The kind is another.
@@ -381,6 +401,7 @@ impl<S: Section> Column<S> {
         match &self.store {
             Store::Constant(Scalar::Text(text)) => Cow::Borrowed(text),
             Store::Packed(packed) => Cow::Owned(packed.text(row)),
+            Store::Compressed(texts) => Cow::Owned(texts.reader().text(row)),
             store => Cow::Borrowed(store.text(self.place(row))),
         }
     }
@@ -390,10 +411,17 @@ impl<S: Section> Column<S> {
     /// # Panics
     /// The kind is another.
     pub fn text_in(&self, row: usize, out: &mut Vec<u8>) {
-        out.clear();
         match &self.store {
-            Store::Packed(packed) => packed.texts_into(row..row + 1, out),
-            _ => out.extend_from_slice(&self.text(row)),
+            Store::Packed(packed) => {
+                packed.text_in(row, out);
+            }
+            Store::Compressed(texts) => {
+                texts.reader().text_in(row, out);
+            }
+            _ => {
+                out.clear();
+                out.extend_from_slice(&self.text(row));
+            }
         }
     }
 
@@ -405,6 +433,7 @@ impl<S: Section> Column<S> {
     pub fn text_length(&self, row: usize) -> usize {
         match &self.store {
             Store::Packed(packed) => packed.symbols(row..row + 1).len(),
+            Store::Compressed(texts) => texts.reader().length(row),
             _ => self.text(row).len(),
         }
     }
@@ -412,7 +441,7 @@ impl<S: Section> Column<S> {
     /// Whether texts can be lent: they lie somewhere as they are.
     #[inline]
     pub fn lends_texts(&self) -> bool {
-        self.kind == Kind::Text && !matches!(self.store, Store::Packed(_))
+        self.kind == Kind::Text && !matches!(self.store, Store::Packed(_) | Store::Compressed(_))
     }
 
     /// The value of `row`, of whichever kind; some value if it is NULL.
@@ -420,6 +449,7 @@ impl<S: Section> Column<S> {
         match &self.store {
             Store::Constant(scalar) => scalar.clone(),
             Store::Packed(packed) => Scalar::Text(packed.text(row).into()),
+            Store::Compressed(texts) => Scalar::Text(texts.reader().text(row).into()),
             store => store.scalar(self.kind, self.place(row)).to_scalar(),
         }
     }
@@ -478,6 +508,11 @@ pub enum StoreForm {
         /// Bytes of each text before it was packed, if all are as long.
         symbols: Option<u32>,
     },
+    /// Texts in strings that are frequent.
+    CompressedTexts {
+        /// Such strings.
+        symbols: u8,
+    },
 }
 
 fn plural(bytes: u8) -> &'static str {
@@ -506,6 +541,7 @@ impl fmt::Display for Form {
                         None => write!(f, "texts of {bits} {unit} a byte"),
                     }
                 }
+                StoreForm::CompressedTexts { symbols } => write!(f, "texts compressed by {symbols} symbols"),
             },
         }
     }

@@ -465,9 +465,13 @@ impl<S: Section> Column<S> {
         if self.kind != Kind::Text {
             wrong_kind("texts")
         }
+        let mut text = Vec::new();
         if let Store::Packed(packed) = &self.store {
-            let mut text = Vec::new();
             return self.for_each_position(selection, |row| take(packed.text_in(row, &mut text)));
+        }
+        if let Store::Compressed(texts) = &self.store {
+            let texts = texts.reader();
+            return self.for_each_position(selection, |row| take(texts.text_in(row, &mut text)));
         }
         match &self.codes {
             None => self.for_each_position(selection, |position| take(self.store.text(position))),
@@ -497,7 +501,7 @@ impl<S: Section> Column<S> {
 
     /// Calls `take` with each value of `selection`, of whatever kind.
     pub fn for_each(&self, selection: &Selection<'_>, mut take: impl FnMut(ScalarRef<'_>)) {
-        if let Store::Packed(_) = &self.store {
+        if let Store::Packed(_) | Store::Compressed(_) = &self.store {
             return self.for_each_text(selection, |text| take(ScalarRef::Text(text)));
         }
         selection.check(self.rows());
@@ -561,6 +565,10 @@ impl<S: Section> Column<S> {
                 packed.texts_into(rows.clone(), bytes);
                 end_of(bytes);
                 packed.ends_into(rows, before, ends);
+            }
+            Store::Compressed(texts) => {
+                texts.reader().texts_into(rows, bytes, |end| ends.push(end as u32));
+                end_of(bytes);
             }
             _ => wrong_kind("texts"),
         }

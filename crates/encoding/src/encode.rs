@@ -8,6 +8,7 @@
 //!   all else is counted over all rows.
 
 mod choose;
+mod compress;
 mod dictionary;
 mod fixed;
 mod integers;
@@ -29,14 +30,18 @@ use texts::Texts;
 /// Which forms an [`Encoder`] may choose. All but [`Choose::Best`] are for tests and measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choose {
-    /// The one with the fewest bytes; runs only if they have less than half of the best other's, and texts packed only
-    /// where there are neither runs nor a dictionary, and a sixth of the bytes is saved.
+    /// The one with the fewest bytes; runs only if they have less than half of the best other's. Texts are packed only
+    /// where there are neither runs nor a dictionary, and a sixth of the bytes is saved; compressed only where they have
+    /// two thirds of the bytes that they have as they are, three fourths of those that they have packed, and half of those
+    /// of a dictionary at most.
     #[default]
     Best,
-    /// Neither dictionary nor runs, nor packed.
+    /// Neither dictionary nor runs, nor packed or compressed.
     Plain,
     /// Neither dictionary nor runs; texts are packed if their bytes can be, even if that saves nothing.
     Packed,
+    /// Neither dictionary nor runs; texts are compressed by a table of symbols, even if that saves nothing.
+    Compressed,
     /// A dictionary; values as they are only if hashes collide too often.
     Dictionary,
     /// Runs of values as they are.
@@ -229,6 +234,7 @@ impl Store<Vec<u8>> {
                 };
                 offsets + packed.codes.len()
             }
+            Self::Compressed(texts) => texts.offsets.len() + texts.codes.len() + texts.table.len(),
         }
     }
 }

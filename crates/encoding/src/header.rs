@@ -14,12 +14,14 @@
 //!           3 texts of one length u32, 4 texts and the bytes of all u32,
 //!           5 packed texts of one length u32, 6 packed texts and the symbols of all u32; each then the number of bytes
 //!           of the alphabet u8, and those
+//!           7 compressed texts: the codes of all u32, and the number of symbols u8
 //! count u32 | nulls u32 | sum: 0 u8, or 1 u8 and i128 | least, greatest: each 0 u8, or 1 u8 and a scalar
 //! ```
 
 use crate::bits;
 use crate::check;
 use crate::column::{Column, Summary};
+use crate::compressed::{Compressed, TABLE};
 use crate::error::{FromPartsError, Malformed};
 use crate::layers::{Codes, Nulls, Runs, Store};
 use crate::lent::Lent;
@@ -29,8 +31,10 @@ use crate::scalar::{Kind, Scalar, ScalarRef};
 use crate::section::{Section, SectionName};
 use crate::source::ROWS;
 
-/// The version of the form that is written.
-pub const VERSION: u8 = 2;
+/// The version of the form. Compressed texts are written in it.
+pub const VERSION: u8 = 3;
+/// The version before, in which all else is written, so that who knows no newer one reads it.
+const BEFORE: u8 = 2;
 
 fn put_scalar(scalar: ScalarRef<'_>, out: &mut Vec<u8>) {
     match scalar {
@@ -56,7 +60,8 @@ fn put_maybe(scalar: Option<&Scalar>, out: &mut Vec<u8>) {
 impl<S: Section> Column<S> {
     /// Appends everything but the sections.
     pub fn header(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[VERSION, self.kind.number()]);
+        let version = if self.is_compressed() { VERSION } else { BEFORE };
+        out.extend_from_slice(&[version, self.kind.number()]);
         out.extend_from_slice(&self.rows.to_le_bytes());
         match &self.nulls {
             Nulls::None => out.push(0),
@@ -103,6 +108,11 @@ impl<S: Section> Column<S> {
                 out.extend_from_slice(&length.to_le_bytes());
                 out.push(packed.alphabet.bytes().len() as u8);
                 out.extend_from_slice(packed.alphabet.bytes());
+            }
+            Store::Compressed(texts) => {
+                out.push(7);
+                out.extend_from_slice(&(texts.codes.bytes().len() as u32).to_le_bytes());
+                out.push(texts.count);
             }
         }
         let Summary { least, greatest, count, nulls, sum } = &self.summary;
@@ -225,7 +235,7 @@ impl<'a> Reader<'a> {
 fn read(header: &[u8], kind: Kind, rows: usize) -> Result<Column<u64>, Malformed> {
     let mut reader = Reader { bytes: header, length: header.len() };
     let version = reader.u8()?;
-    if version != VERSION {
+    if !(BEFORE..=VERSION).contains(&version) {
         return Err(Malformed::Version { found: version });
     }
     if reader.u8()? != kind.number() {
@@ -249,6 +259,9 @@ fn read(header: &[u8], kind: Kind, rows: usize) -> Result<Column<u64>, Malformed
     }
     if matches!(store, Store::Packed(_)) && (runs.is_some() || codes.is_some()) {
         return Err(reader.fault("packed texts, with runs or a dictionary"));
+    }
+    if matches!(store, Store::Compressed(_)) && (runs.is_some() || codes.is_some()) {
+        return Err(reader.fault("compressed texts, with runs or a dictionary"));
     }
     if rows == 0 && !is_constant(&store) {
         return Err(reader.fault("a constant, of no rows"));
@@ -310,6 +323,10 @@ fn read_store(reader: &mut Reader<'_>, kind: Kind, places: u64) -> Result<Store<
         (6, _) if kind == Kind::Text => {
             let symbols = reader.u32()?;
             read_packed(reader, Lengths::Offsets { offsets: (places + 1) * 4, symbols }, symbols.into())
+        }
+        (7, _) if kind == Kind::Text => {
+            let (codes, count) = (u64::from(reader.u32()?), reader.u8()?);
+            Ok(Store::Compressed(Compressed { count, offsets: (places + 1) * 4, codes, table: TABLE as u64 }))
         }
         _ => Err(reader.fault("the form of values")),
     }

@@ -14,10 +14,13 @@
 //! - L-5 Each code of a packed text is below the number of symbols. Nothing is packed where there are runs or codes.
 //!
 //! - L-6 Only the texts of a dictionary are lent, as many as it has entries (`lending`).
+//! - L-7 Symbols of compressed texts are such that `fsst` can have made them. Each code is of one of them, or an escape with
+//!   a byte. Nothing is compressed where there are runs or codes.
 
 use std::ops::Range;
 
 use crate::bits;
+use crate::compressed::Compressed;
 use crate::lent::Lent;
 use crate::numbers::{Width, code_at};
 use crate::offsets::text_range;
@@ -175,6 +178,8 @@ pub(crate) enum Store<S> {
     Texts { offsets: S, bytes: S },
     /// Texts of few different bytes; of rows alone, so that what runs and dictionaries have can be lent.
     Packed(Packed<S>),
+    /// Texts in strings that are frequent; of rows alone, likewise.
+    Compressed(Compressed<S>),
     /// Texts of a dictionary, that somebody else has.
     Lent(Lent),
 }
@@ -195,11 +200,12 @@ impl<S: Section> Store<S> {
                 Store::Texts { offsets: offsets.bytes(), bytes: texts.bytes() }
             }
             Self::Packed(packed) => Store::Packed(packed.borrowed()),
+            Self::Compressed(texts) => Store::Compressed(texts.borrowed()),
             Self::Lent(lent) => Store::Lent(lent.clone()),
         }
     }
 
-    /// The value at `place`, which a store for `kind` has; it is not packed.
+    /// The value at `place`, which a store for `kind` has; it is neither packed nor compressed.
     #[inline]
     pub(crate) fn scalar(&self, kind: Kind, place: usize) -> ScalarRef<'_> {
         match self {
@@ -216,13 +222,15 @@ impl<S: Section> Store<S> {
                     _ => ScalarRef::Uuid(bytes.as_chunks().0[place]),
                 }
             }
-            Self::FixedTexts { .. } | Self::Texts { .. } | Self::Packed(_) | Self::Lent(_) => {
-                ScalarRef::Text(self.text(place))
-            }
+            Self::FixedTexts { .. }
+            | Self::Texts { .. }
+            | Self::Packed(_)
+            | Self::Compressed(_)
+            | Self::Lent(_) => ScalarRef::Text(self.text(place)),
         }
     }
 
-    /// The text at `place`; it is not packed.
+    /// The text at `place`; it is neither packed nor compressed.
     #[inline]
     pub(crate) fn text(&self, place: usize) -> &[u8] {
         match self {
@@ -233,7 +241,7 @@ impl<S: Section> Store<S> {
             Self::Texts { offsets, bytes } => &bytes.bytes()[text_range(offsets.bytes(), place)],
             Self::Lent(lent) => lent.list.text(place),
             Self::Constant(Scalar::Text(text)) => text,
-            Self::Packed(_) => wrong_kind("texts that can be lent"),
+            Self::Packed(_) | Self::Compressed(_) => wrong_kind("texts that can be lent"),
             _ => wrong_kind("texts"),
         }
     }

@@ -17,6 +17,7 @@
 //! | as they are | floats, long integers, UUIDs | one load |
 //! | texts | of one length, or from offset to offset | one load, or two |
 //! | packed texts | of 64 different bytes at most; a code of 1 to 6 bits for each byte | a table of bytes by codes |
+//! | compressed texts | up to 255 frequent strings of 1 to 8 bytes; a code of one byte for each | a table of strings by codes |
 //! | dictionary | a code of 1 or 2 bytes; the values ascend, so a range of values is a range of codes | one load more |
 //! | runs | by the last row of each run; each with a value or a code | a binary search more |
 //!
@@ -37,6 +38,7 @@ mod bits;
 mod blocks;
 mod check;
 mod column;
+mod compressed;
 mod decode;
 mod encode;
 mod error;
@@ -56,6 +58,7 @@ mod source;
 mod views;
 
 pub use column::{Column, Form, NullForm, StoreForm, Summary};
+pub use compressed::compress_texts;
 pub use decode::{Float, Selection};
 pub use encode::{Choose, Encoder};
 pub use error::{FromPartsError, Malformed};

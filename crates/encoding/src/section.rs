@@ -57,11 +57,14 @@ pub enum SectionName {
     Ends,
     /// For each row, or for each run, the number of its value in the dictionary, `u8` or `u16`.
     Codes,
-    /// Where each text begins among the bytes, and where the last one ends, `u32`.
+    /// Where each text begins among the bytes, or among the codes if it is compressed, and where the last one ends, `u32`.
     Offsets,
     /// The values of the rows, of the runs or of the dictionary: integers less their base, other values as they are,
-    /// texts one behind the other.
+    /// texts one behind the other, packed, compressed or as they are.
     Values,
+    /// Of compressed texts, for each of 256 codes: its symbol, eight bytes with zeros behind it; then, for each, how long
+    /// it is, `u8`, 0 if there is no symbol.
+    Symbols,
 }
 
 impl fmt::Display for SectionName {
@@ -72,6 +75,7 @@ impl fmt::Display for SectionName {
             Self::Codes => "codes",
             Self::Offsets => "offsets",
             Self::Values => "values",
+            Self::Symbols => "symbols",
         })
     }
 }

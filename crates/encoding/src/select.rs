@@ -8,6 +8,7 @@
 //! - E-2 [`Test::Each`] is asked once for each value of a dictionary, each run or the constant, of whichever there is;
 //!   else once for each row that is not NULL and in the mask.
 
+mod compressed;
 mod entries;
 mod keep;
 mod wanted;
@@ -228,7 +229,7 @@ impl<S: Section> Column<S> {
                 }
                 return;
             }
-            if !matches!(self.store, Store::Packed(_)) {
+            if !matches!(self.store, Store::Packed(_) | Store::Compressed(_)) {
                 return keep_each(mask, |place| passes(self.store.scalar(self.kind, place)));
             }
         }
@@ -248,6 +249,7 @@ impl<S: Section> Column<S> {
             Store::Plain(section) => self.select_plain(section.bytes(), test, mask),
             Store::FixedTexts { .. } | Store::Texts { .. } | Store::Lent(_) => self.select_texts(test, mask),
             Store::Packed(packed) => select_packed(packed, test, mask),
+            Store::Compressed(texts) => compressed::select(texts.reader(), test, mask),
         }
     }
 

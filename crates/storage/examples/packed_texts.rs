@@ -1,5 +1,6 @@
-//! What texts cost as they are and packed: bytes, and nanoseconds a text for encoding, decoding, single reads in no order
-//! and tests. The least of the turns.
+//! What texts cost as they are, packed and compressed: bytes, and nanoseconds a text for encoding, compressing again by the
+//! symbols that are there (as an archive's are when it is loaded), decoding, single reads in no order and tests. The least
+//! of the turns.
 //!
 //! `cargo run --release -p albireo-storage --example packed_texts -- 31` is 31 turns.
 #![allow(clippy::print_stdout, reason = "a program that measures")]
@@ -7,7 +8,10 @@
 use std::hint::black_box;
 use std::ops::Bound;
 
-use albireo_encoding::{Choose, Column, Encoder, Kind, ScalarRef, Selection, Source, SourceValues, Test};
+use albireo_encoding::{
+    Choose, Column, Encoder, Kind, ScalarRef, SectionName, Selection, Source, SourceValues, Test,
+    compress_texts,
+};
 use albireo_env::Env;
 
 const ROWS: usize = 1 << 14;
@@ -23,15 +27,108 @@ fn mixed(state: &mut u64) -> u64 {
     mixed ^ mixed >> 27
 }
 
-fn texts(alphabet: &[u8], lengths: std::ops::RangeInclusive<u64>) -> Texts {
+/// Texts, each of which `append` appends, with what it draws from.
+fn made(mut append: impl FnMut(&mut Vec<u8>, &mut u64)) -> Texts {
     let (mut ends, mut bytes, mut state) = (Vec::new(), Vec::new(), 1);
     for _ in 0..ROWS {
-        let length = lengths.start() + mixed(&mut state) % (lengths.end() - lengths.start() + 1);
-        let letter = |_| alphabet[mixed(&mut state) as usize % alphabet.len()];
-        bytes.extend((0..length).map(letter));
+        append(&mut bytes, &mut state);
         ends.push(bytes.len() as u32);
     }
     Texts { ends, bytes }
+}
+
+fn texts(alphabet: &[u8], lengths: std::ops::RangeInclusive<u64>) -> Texts {
+    made(|bytes, state| {
+        let length = lengths.start() + mixed(state) % (lengths.end() - lengths.start() + 1);
+        bytes.extend((0..length).map(|_| alphabet[mixed(state) as usize % alphabet.len()]));
+    })
+}
+
+const WORDS: [&str; 32] = [
+    "packages",
+    "requests",
+    "accounts",
+    "deposits",
+    "foxes",
+    "ideas",
+    "theodolites",
+    "instructions",
+    "excuses",
+    "platelets",
+    "sleep",
+    "wake",
+    "cajole",
+    "haggle",
+    "nag",
+    "boost",
+    "detect",
+    "integrate",
+    "are",
+    "the",
+    "furiously",
+    "slyly",
+    "carefully",
+    "blithely",
+    "quickly",
+    "fluffily",
+    "final",
+    "special",
+    "pending",
+    "regular",
+    "express",
+    "above",
+];
+const SYLLABLES: [&str; 10] =
+    ["bar", "ought", "able", "pri", "pres", "ese", "anti", "cally", "ation", "eing"];
+const HOSTS: [&str; 6] =
+    ["example.com", "shop.example.org", "mail.net", "company.de", "news.co.uk", "web.io"];
+
+fn word<'w>(words: &[&'w str], state: &mut u64) -> &'w str {
+    words[mixed(state) as usize % words.len()]
+}
+
+/// Comments as TPC-H has them: a part of a sentence.
+fn comments() -> Texts {
+    made(|bytes, state| {
+        let sentence: Vec<&str> = (0..9).map(|_| word(&WORDS, state)).collect();
+        let sentence = sentence.join(" ");
+        let start = mixed(state) as usize % 20;
+        let end = sentence.len().min(start + 10 + mixed(state) as usize % 17);
+        bytes.extend_from_slice(&sentence.as_bytes()[start..end]);
+    })
+}
+
+fn addresses() -> Texts {
+    made(|bytes, state| {
+        let (host, part, leaf) = (word(&HOSTS, state), word(&WORDS, state), word(&WORDS, state));
+        let (number, page) = (mixed(state) % 1_000_000, mixed(state) % 50);
+        let text = format!("https://www.{host}/{part}/{leaf}/{number}?page={page}&sort=ascending");
+        bytes.extend_from_slice(text.as_bytes());
+    })
+}
+
+fn emails() -> Texts {
+    made(|bytes, state| {
+        let (first, last, host) = (word(&WORDS, state), word(&WORDS, state), word(&HOSTS, state));
+        let number = mixed(state) % 1000;
+        bytes.extend_from_slice(format!("{first}.{last}{number}@{host}").as_bytes());
+    })
+}
+
+fn names() -> Texts {
+    made(|bytes, state| {
+        (0..3 + mixed(state) % 2).for_each(|_| bytes.extend_from_slice(word(&SYLLABLES, state).as_bytes()));
+        bytes.extend_from_slice(format!(" {}", mixed(state) % 100).as_bytes());
+    })
+}
+
+fn uuids() -> Texts {
+    made(|bytes, state| {
+        let (high, low) = (mixed(state), mixed(state));
+        let (a, b, c) = (high >> 32, high >> 16 & 0xffff, high & 0xffff);
+        let text = format!("{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}", low >> 48, low & 0xffff_ffff_ffff);
+        bytes.extend_from_slice(text.as_bytes());
+    })
 }
 
 /// Nanoseconds a row that `run` takes, at best.
@@ -55,7 +152,7 @@ fn measure(name: &str, texts: &Texts, turns: usize) {
     let live = vec![u64::MAX; ROWS / 64];
     let values = SourceValues::Texts { ends: &texts.ends, bytes: &texts.bytes };
     let source = Source { kind: Kind::Text, values, nulls: None, live: &live, rows: ROWS };
-    for choose in [Choose::Plain, Choose::Packed, Choose::Best] {
+    for choose in [Choose::Plain, Choose::Packed, Choose::Compressed, Choose::Best] {
         let mut text = Vec::new();
         let mut encoder = Encoder::new(choose);
         let column = encoder.encode(&source);
@@ -111,8 +208,18 @@ fn measure(name: &str, texts: &Texts, turns: usize) {
         ];
         let times: Vec<_> = times.iter().map(|(name, time)| format!("{name} {time:.2}")).collect();
         let each = column.bytes() as f64 / ROWS as f64;
-        println!("{name:14} {:30} {each:6.2} B  {}", column.form().to_string(), times.join("  "));
+        let again = again(&column, texts, turns).map_or(String::new(), |time| format!("  again {time:.2}"));
+        println!("{name:15} {:32} {each:6.2} B  {}{again}", column.form().to_string(), times.join("  "));
     }
+}
+
+/// What it takes to compress texts by the symbols of a column, if it has some.
+fn again(column: &Column<Vec<u8>>, texts: &Texts, turns: usize) -> Option<f64> {
+    let symbols = column.section(SectionName::Symbols)?;
+    let starts = std::iter::once(&0).chain(&texts.ends);
+    let each = starts.zip(&texts.ends).map(|(start, end)| &texts.bytes[*start as usize..*end as usize]);
+    let each: Vec<&[u8]> = each.collect();
+    Some(least(turns, || compress_texts(symbols, &each).map_or(0, |(_, codes)| codes.len())))
 }
 
 fn main() {
@@ -126,5 +233,10 @@ fn main() {
     measure("4-12 digits", &texts(b"0123456789", 4..=12), turns);
     measure("10-40 base64", &texts(&base64, 10..=40), turns);
     measure("100-300 letters", &texts(&letters, 100..=300), turns);
+    measure("comments", &comments(), turns);
+    measure("addresses", &addresses(), turns);
+    measure("emails", &emails(), turns);
+    measure("names", &names(), turns);
+    measure("uuids", &uuids(), turns);
     measure("24 bytes", &texts(&(0..=255).collect::<Vec<u8>>(), 24..=24), turns);
 }

@@ -140,7 +140,8 @@ impl<'a> EncodedView<'a> {
         Arc::new(PrimitiveArray::<P>::new(values, nulls).with_data_type(self.ty.clone()))
     }
 
-    /// Texts as views into the encoded bytes; if they are packed or shared with other chunks, into a copy of those wanted.
+    /// Texts as views into the encoded bytes; if they are packed, compressed or shared with other chunks, into a copy of
+    /// those wanted.
     fn strings(&self, rows: &Selection<'_>, nulls: Option<NullBuffer>) -> ArrayRef {
         let column = self.column();
         if let Some(dictionary) = column.lender().and_then(|_| column.dictionary()) {

@@ -313,7 +313,7 @@ impl FrozenChunk {
         column.is_null(slot) || column.text_length(slot) == 0
     }
 
-    /// A text, lent unless it is packed; the empty one of a row that was NULL.
+    /// A text, lent unless it is packed or compressed; the empty one of a row that was NULL.
     ///
     /// # Panics
     /// It is none.

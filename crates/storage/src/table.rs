@@ -292,7 +292,8 @@ impl Table {
         (!self.rows.is_null(tid, &column.at)).then(|| self.get(tid, column))
     }
 
-    /// A text; empty for NULL. It is lent, unless the row is frozen and its texts are packed.
+    /// A text; empty for NULL. It is lent, unless the row is frozen and its texts are packed or
+    /// compressed.
     #[inline(always)]
     pub fn text(&self, tid: Tid, column: TextCol) -> Cow<'_, str> {
         self.rows.str(tid, &column.at)

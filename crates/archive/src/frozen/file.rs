@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use albireo_base::ColumnId;
+use albireo_encoding::{Section, SectionName};
 use albireo_env::Env;
 use albireo_storage::{ChunkParts, ChunkView};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
@@ -16,7 +17,7 @@ use base64::prelude::BASE64_STANDARD;
 
 use super::arrays::array_of;
 use super::restore::{Bytes, column_of};
-use super::{ENCODING, HEADER, TEXT_BYTES};
+use super::{ENCODING, HEADER, SYMBOLS, TEXT_BYTES};
 use crate::error::{ArchiveError, Damage};
 use crate::manifest::{FORMAT, FileEntry, FrozenEntry, PartEntry, file_path};
 use crate::meta::TableMeta;
@@ -34,11 +35,14 @@ pub(crate) fn encode(chunk: &ChunkView<'_>, table: &TableMeta) -> Vec<u8> {
         let array = array_of(column, meta.ty);
         let mut header = Vec::new();
         column.header(&mut header);
-        let metadata = HashMap::from([
+        let mut metadata = HashMap::from([
             ("albireo.type".to_owned(), meta.ty.to_string()),
             (ENCODING.to_owned(), column.form().to_string()),
             (HEADER.to_owned(), BASE64_STANDARD.encode(header)),
         ]);
+        if let Some(symbols) = column.section(SectionName::Symbols) {
+            metadata.insert(SYMBOLS.to_owned(), BASE64_STANDARD.encode(symbols.bytes()));
+        }
         fields.push(Field::new(&meta.name, array.data_type().clone(), meta.nullable).with_metadata(metadata));
         arrays.push(array);
     }

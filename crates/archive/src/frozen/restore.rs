@@ -3,7 +3,7 @@
 //! Nothing here trusts an array to be what it should: what the header asks for and the array has not is an error, and
 //! [`Column::from_parts`] checks the rest.
 
-use albireo_encoding::{Column, FromPartsError, Kind, NullForm, Section, SectionName};
+use albireo_encoding::{Column, FromPartsError, Kind, NullForm, Section, SectionName, compress_texts};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ByteArrayType, Date32Type, Decimal32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type,
@@ -16,7 +16,7 @@ use arrow_schema::{DataType, Field};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-use super::HEADER;
+use super::{HEADER, SYMBOLS};
 
 /// Bytes of a section: an array's, or made of them.
 #[derive(Clone, Debug)]
@@ -42,6 +42,25 @@ struct Layers<'a> {
     runs: Option<&'a RunArray<Int16Type>>,
     keys: Option<&'a dyn Array>,
     values: &'a ArrayRef,
+}
+
+/// Sections of compressed texts, each until it is taken.
+struct Compressed {
+    offsets: Vec<u8>,
+    values: Vec<u8>,
+    symbols: Vec<u8>,
+}
+
+impl Compressed {
+    fn take(&mut self, name: SectionName) -> Option<Bytes> {
+        let section = match name {
+            SectionName::Offsets => &mut self.offsets,
+            SectionName::Values => &mut self.values,
+            SectionName::Symbols => &mut self.symbols,
+            SectionName::Nulls | SectionName::Ends | SectionName::Codes => return None,
+        };
+        Some(Bytes::Made(std::mem::take(section)))
+    }
 }
 
 impl<'a> Layers<'a> {
@@ -95,7 +114,22 @@ impl<'a> Layers<'a> {
                 Some((base, width)) => self.differences(base, width),
                 None => self.plain(header.kind()).ok_or_else(lacks),
             },
+            SectionName::Symbols => Err(lacks()),
         }
+    }
+
+    /// Offsets and codes of the texts, compressed by the symbols of their field, and these.
+    fn compressed(&self, field: &Field) -> Result<Compressed, String> {
+        let symbols = field.metadata().get(SYMBOLS).and_then(|text| BASE64_STANDARD.decode(text).ok());
+        let symbols = symbols.ok_or("it has no symbols")?;
+        let texts = match self.values.data_type() {
+            DataType::Utf8 => each_text(self.values.as_string::<i32>()),
+            DataType::Binary => each_text(self.values.as_binary::<i32>()),
+            _ => None,
+        };
+        let texts = texts.ok_or("the array has no texts")?;
+        let (offsets, values) = compress_texts(&symbols, &texts).ok_or("its symbols cannot be")?;
+        Ok(Compressed { offsets, values, symbols })
     }
 
     /// Which rows are NULL, as bits or as ranges.
@@ -161,6 +195,16 @@ fn texts<T: ByteArrayType<Offset = i32>>(texts: &GenericByteArray<T>) -> Buffer 
     texts.values().slice_with_length(0, end.min(texts.values().len()))
 }
 
+/// All texts; `None`: one lies outside of the bytes.
+fn each_text<T: ByteArrayType<Offset = i32>>(texts: &GenericByteArray<T>) -> Option<Vec<&[u8]>> {
+    let bytes = texts.values().as_slice();
+    let text = |ends: &[i32; 2]| {
+        let [start, end] = ends.map(|end| usize::try_from(end).ok());
+        bytes.get(start?..end?)
+    };
+    texts.offsets().array_windows::<2>().map(text).collect()
+}
+
 fn integers(values: &ArrayRef) -> Option<Vec<i64>> {
     fn of<P: ArrowPrimitiveType>(values: &ArrayRef) -> Vec<i64>
     where
@@ -196,8 +240,12 @@ pub(crate) fn column_of(field: &Field, array: &ArrayRef) -> Result<Column<Bytes>
         return Err(wrong(format!("its header is of {} rows", says.rows())));
     }
     let layers = Layers::of(array).map_err(wrong)?;
-    let column =
-        Column::from_parts(&header, says.kind(), says.rows(), |section, _| layers.section(&says, section));
+    let compressed = says.is_compressed().then(|| layers.compressed(field));
+    let mut compressed = compressed.transpose().map_err(wrong)?;
+    let column = Column::from_parts(&header, says.kind(), says.rows(), |section, _| {
+        let made = compressed.as_mut().and_then(|compressed| compressed.take(section));
+        made.map_or_else(|| layers.section(&says, section), Ok)
+    });
     column.map_err(|error| match error {
         FromPartsError::Section(what) => wrong(what),
         FromPartsError::Malformed(malformed) => wrong(malformed.to_string()),

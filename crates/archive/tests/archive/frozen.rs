@@ -267,6 +267,10 @@ const FORMS: &[Form] = &[
     (SqlType::Varchar(70), "texts of 4 bits", |n| Value::Text(format!("{:x}", n * n).repeat(n as usize % 5))),
     (SqlType::Text, "texts", |n| Value::Text(format!("{n}é").repeat(n as usize % 7))),
     (SqlType::Bytea, "texts", |n| Value::Bytea([&n.to_be_bytes()[..], &[255; 5][..n as usize % 5]].concat())),
+    (SqlType::Text, "texts compressed by ", |n| {
+        let part = ["orders", "customers", "items"][n as usize % 3];
+        Value::Text(format!("https://example.com/{part}/{n}"))
+    }),
     (SqlType::Bool, "runs", |n| Value::Bool(n % 4000 < 2000)),
     (SqlType::Text, "runs, dictionary", |n| Value::Text(format!("a long text {}", n / 100 % 3).repeat(9))),
     (SqlType::Timestamp, "runs", |n| Value::Timestamp((n / 1000) << 40)),

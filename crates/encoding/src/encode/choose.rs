@@ -1,6 +1,7 @@
 //! Chooses a form by what it costs, in bytes.
 
 use super::Choose;
+use super::compress;
 use super::dictionary::{Dictionary, Distinct, ENTRIES, width};
 use super::pack;
 use super::values::{Values, for_each_run};
@@ -48,6 +49,7 @@ impl Chooser {
             Choose::Best => self.best(values),
             Choose::Plain => Chosen::plain(values),
             Choose::Packed => Chosen::flat(pack::at_any_rate(values.plain())),
+            Choose::Compressed => Chosen::flat(compress::at_any_rate(values.plain(), values.len())),
             Choose::Dictionary => self.any_dictionary(values),
             Choose::Runs => self.runs(values, |_, values| Chosen::plain(values)),
             Choose::RunsOfDictionary => self.runs(values, Self::any_dictionary),
@@ -71,12 +73,12 @@ impl Chooser {
                 return self.runs(values, Self::flat);
             }
             if let Some(chosen) = self.dictionary(values, entries) {
-                return chosen;
+                return or_compressed(values, chosen);
             }
         }
         match pays(run_bytes, plain) {
             true => self.runs(values, Self::flat),
-            false => Chosen::flat(pack::if_it_pays(values.plain())),
+            false => Chosen::flat(shortest(values.plain(), rows)),
         }
     }
 
@@ -131,6 +133,24 @@ impl Chooser {
         let chosen = encode(self, &first);
         Chosen { runs: Some(Runs { count, ends }), ..chosen }
     }
+}
+
+/// `plain`, of so many places: compressed, packed or as it is.
+fn shortest(plain: Store<Vec<u8>>, places: usize) -> Store<Vec<u8>> {
+    let limit = compress::worth(plain.len(), pack::least_bytes(&plain));
+    compress::below(&plain, places, limit).unwrap_or_else(|| pack::if_it_pays(plain))
+}
+
+/// A dictionary, or texts compressed if they have less than half of its bytes. Where it has few entries they never have.
+fn or_compressed<V: Values>(values: &V, dictionary: Chosen) -> Chosen {
+    let is_texts = matches!(dictionary.store, Store::FixedTexts { .. } | Store::Texts { .. });
+    let codes = dictionary.codes.as_ref();
+    let (entries, codes) = codes.map_or((0, 0), |codes| (codes.entries as usize, codes.section.len()));
+    if !is_texts || entries * 2 < values.len() {
+        return dictionary;
+    }
+    let limit = (dictionary.store.len() + codes) / 2;
+    compress::below(&values.plain(), values.len(), limit).map_or(dictionary, Chosen::flat)
 }
 
 fn with_dictionary<V: Values>(values: &V, dictionary: Dictionary) -> Chosen {

@@ -9,6 +9,22 @@ const WORTH: u64 = 6;
 /// Bytes that are looked at first.
 const SAMPLE: usize = 4096;
 
+/// About the bytes that `store` has if it is packed, or else as it is: as many or fewer.
+pub(super) fn least_bytes(store: &Store<Vec<u8>>) -> usize {
+    let (offsets, texts) = match store {
+        Store::FixedTexts { bytes, .. } => (0, bytes),
+        Store::Texts { offsets, bytes } => (offsets.len(), bytes),
+        _ => return store.len(),
+    };
+    let packed = Alphabet::of(part(texts)).map(|part| section_bytes(texts.len() as u64, part.bits()));
+    packed.map_or(store.len(), |packed| store.len().min(offsets + packed as usize))
+}
+
+/// A part of the bytes, which mostly has all that there are.
+fn part(texts: &[u8]) -> &[u8] {
+    &texts[texts.len() / 2..][..texts.len().div_ceil(2).min(SAMPLE)]
+}
+
 /// `store`, packed if it is texts and enough is saved.
 pub(super) fn if_it_pays(store: Store<Vec<u8>>) -> Store<Vec<u8>> {
     packed(store, |plain, packed| packed + plain / WORTH <= plain)
@@ -33,9 +49,7 @@ fn packed(store: Store<Vec<u8>>, pays: impl Fn(u64, u64) -> bool) -> Store<Vec<u
     }
     let worth =
         |alphabet: &Alphabet| pays(offsets + symbols, offsets + section_bytes(symbols, alphabet.bits()));
-    // Mostly a part has all bytes that there are.
-    let part = Alphabet::of(&texts[texts.len() / 2..][..texts.len().div_ceil(2).min(SAMPLE)]).filter(worth);
-    let Some(part) = part else { return store };
+    let Some(part) = Alphabet::of(part(texts)).filter(worth) else { return store };
     let whole = || {
         let whole = Alphabet::of(texts).filter(worth)?;
         Some((pack(texts, &whole)?, whole))

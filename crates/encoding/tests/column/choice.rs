@@ -102,6 +102,33 @@ fn texts_of_runs_and_dictionaries_are_not_packed() {
     }
 }
 
+/// An address with number `number`.
+fn address(number: u64) -> String {
+    let page = number % 7;
+    format!("https://www.example.com/department/customers/{number}/orders/history?page={page}&sort=ascending")
+}
+
+#[test]
+fn texts_of_frequent_strings_are_compressed() {
+    let data = Data::texts((0..ROWS).map(|row| address(mixed(row) % 10_000_000)));
+    let best = data.encode(Choose::Best);
+    assert!(matches!(best.form().store, StoreForm::CompressedTexts { .. }), "{}", best.form());
+    assert!(best.form().to_string().starts_with("texts compressed by "), "{}", best.form());
+    for (choose, times) in [(Choose::Plain, 3), (Choose::Packed, 2)] {
+        let other = data.encode(choose).bytes();
+        assert!(best.bytes() * times < other, "{} bytes, and {other}", best.bytes());
+    }
+    // Few texts are shorter than a table.
+    assert!(form(&Data::texts((0..20).map(address))).starts_with("texts of 6 bits a byte"));
+}
+
+#[test]
+fn texts_are_compressed_instead_of_a_dictionary_only_where_that_is_long() {
+    let form = |values: u64| form(&Data::texts((0..ROWS).map(|row| address(mixed(row) % values))));
+    assert!(form(4_000).starts_with("dictionary of "), "{}", form(4_000));
+    assert!(form(12_000).starts_with("texts compressed by "), "{}", form(12_000));
+}
+
 #[test]
 fn two_values_in_turns_are_no_runs() {
     assert_eq!(form(&integers(|row| row % 2)), "integers of 1 byte");

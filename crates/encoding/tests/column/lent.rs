@@ -77,7 +77,7 @@ fn list_is_held_by_each_column_and_let_go_with_the_last() {
 #[test]
 fn only_a_dictionary_of_own_texts_can_be_lent() {
     let texts = Data::texts((0..50).map(|row| format!("{row:03}")));
-    for choose in [Choose::Plain, Choose::Packed, Choose::Runs] {
+    for choose in [Choose::Plain, Choose::Packed, Choose::Compressed, Choose::Runs] {
         assert_eq!(texts.encode(choose).own_texts(), None);
     }
     assert_eq!(texts.encode(Choose::Dictionary).own_texts(), Some(150));

@@ -3,6 +3,7 @@
 
 mod bytes;
 mod choice;
+mod compressed;
 mod decode;
 mod lent;
 mod packed;

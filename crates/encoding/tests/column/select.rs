@@ -259,6 +259,8 @@ fn each_is_asked_once_for_each_value_run_or_constant() {
     let data = Data::texts((0..1000).map(|row| format!("{}", row / 50 % 4)));
     let all = vec![true; 1000];
     assert_eq!(asked(&data, Choose::Plain, &all), (1000, false));
+    assert_eq!(asked(&data, Choose::Packed, &all), (1000, false));
+    assert_eq!(asked(&data, Choose::Compressed, &all), (1000, false));
     assert_eq!(asked(&data, Choose::Dictionary, &all), (4, true));
     assert_eq!(asked(&data, Choose::Runs, &all), (20, true));
     assert_eq!(asked(&data, Choose::RunsOfDictionary, &all), (4, true));

@@ -6,8 +6,15 @@ use std::sync::Arc;
 use albireo_encoding::{Choose, Column, Encoder, Kind, Scalar, ScalarRef, Source, SourceValues, TextList};
 use albireo_testing::Random;
 
-pub const CHOICES: [Choose; 6] =
-    [Choose::Best, Choose::Plain, Choose::Packed, Choose::Dictionary, Choose::Runs, Choose::RunsOfDictionary];
+pub const CHOICES: [Choose; 7] = [
+    Choose::Best,
+    Choose::Plain,
+    Choose::Packed,
+    Choose::Compressed,
+    Choose::Dictionary,
+    Choose::Runs,
+    Choose::RunsOfDictionary,
+];
 
 /// Texts that are lent.
 #[derive(Debug)]
@@ -272,6 +279,23 @@ pub fn draw(kind: Kind, random: &mut Random) -> Data {
     let nulls = marks(random, rows, null);
     let live = marks(random, rows, 100 - dead);
     Data { kind, values, nulls, live }
+}
+
+/// `data` with rows that are NULL and rows that are dead, drawn.
+pub fn with_gaps(data: Data, random: &mut Random) -> Data {
+    let rows = data.rows();
+    let gaps = |random: &mut Random| {
+        let percent = random.pick(&[0, 0, 5, 60]);
+        let every = random.percent(30);
+        let mut gaps: Vec<bool> = (0..rows).map(|_| random.percent(percent)).collect();
+        if every {
+            gaps[rows / 3..rows - rows / 3].fill(percent > 0);
+        }
+        gaps
+    };
+    let nulls = gaps(random);
+    let live = gaps(random).into_iter().map(|dead| !dead).collect();
+    Data { nulls, live, ..data }
 }
 
 /// Rows that are selected, in one of many ways.

@@ -281,7 +281,7 @@ fn rows_that_were_archived_frozen_are_found_without_keys() {
     let open = || Database::open_in("/data", config(1, 1), env_of(&disk)).unwrap();
     let db = open();
     create(&db, OPTIONS[1]);
-    // Names over few letters are packed, and keys longer than 16 bytes are compared in the rows.
+    // Names with one beginning are compressed, and keys longer than 16 bytes are compared in the rows.
     run(
         &db,
         "INSERT INTO t SELECT g, 'a name that is long ' || g * 7919 % 30011, g % 40, 'tag ' || g, NULL

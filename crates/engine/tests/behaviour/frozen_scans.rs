@@ -1,6 +1,6 @@
 //! Filters on frozen rows: each answer is that of the same rows unfrozen. Columns are of all types and such that each
-//! form of encoding is there: constants, runs, dictionaries, integers of several widths, texts that are packed or not; with NULLs
-//! here and there, in runs, everywhere and nowhere.
+//! form of encoding is there: constants, runs, dictionaries, integers of several widths, texts that are packed, compressed or
+//! neither; with NULLs here and there, in runs, everywhere and nowhere.
 
 use albireo::Database;
 use albireo_testing::Random;

@@ -1,8 +1,9 @@
 //! LIKE with a constant pattern, on one column.
 //!
 //! Responsible for: which patterns a scan decides itself, and their masks: of a column that is encoded a range of codes
-//! for a prefix, else a test of each value of its dictionary, or of the bits of packed texts; of another by Arrow's kernel, over the rows wanted only
-//! if these are few. Not responsible for: ILIKE, escapes and patterns that are not constant, which are left to DataFusion.
+//! for a prefix, else a test of each value of its dictionary, or of the codes of packed or compressed texts; of another by
+//! Arrow's kernel, over the rows wanted only if these are few. Not responsible for: ILIKE, escapes and patterns that are not
+//! constant, which are left to DataFusion.
 
 use std::sync::Arc;
 

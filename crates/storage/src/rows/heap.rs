@@ -122,7 +122,7 @@ impl HeapUse {
 
 impl Rows {
     /// The text of a string column, also of a dead row; empty for NULL. It is lent, unless the row is frozen and its
-    /// texts are packed.
+    /// texts are packed or compressed.
     #[inline(always)]
     pub(crate) fn text(&self, tid: Tid, at: &ColumnLocation) -> Cow<'_, [u8]> {
         if tid.0 >= self.slots {
@@ -141,7 +141,7 @@ impl Rows {
         match self.text(tid, at) {
             // SAFETY: texts of columns that are no byte strings are written from `&str` only.
             Cow::Borrowed(text) => Cow::Borrowed(unsafe { std::str::from_utf8_unchecked(text) }),
-            // SAFETY: as above, and a text that was packed is the one that was written.
+            // SAFETY: as above, and a text that was packed or compressed is the one that was written.
             Cow::Owned(text) => Cow::Owned(unsafe { String::from_utf8_unchecked(text) }),
         }
     }

@@ -244,7 +244,7 @@ impl Table {
     }
 
     /// Reads the columns of a row. Texts are addresses into the table, good until it changes; those of a frozen row that
-    /// are packed come to `texts` first.
+    /// are packed or compressed come to `texts` first.
     ///
     /// # Panics
     /// The shape belongs to another table, `out` has not its width, or there never was such a row.

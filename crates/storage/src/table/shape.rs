@@ -91,7 +91,7 @@ mod sealed {
     /// is where the row is; `LIE` is the shape's.
     pub trait Value {
         type At<'t>: Copy;
-        /// What is read, in which a text is lent unless it is packed.
+        /// What is read, in which a text is lent unless it is packed or compressed.
         type Read<'t>;
         /// Whether writing one to a new row may change the directory.
         const MOVES: bool = false;

@@ -93,11 +93,12 @@ impl Op {
     }
 }
 
-/// Forms that chunks are frozen in: the best one, packed texts, or texts shared with other chunks.
+/// Forms that chunks are frozen in: the best one, packed or compressed texts, or texts shared with other chunks.
 fn forms() -> impl Strategy<Value = (Choose, Sharing)> {
     prop_oneof![
         Just((Choose::Best, Sharing::WhereItPays)),
         Just((Choose::Packed, Sharing::WhereItPays)),
+        Just((Choose::Compressed, Sharing::WhereItPays)),
         Just((Choose::Dictionary, Sharing::Always)),
     ]
 }

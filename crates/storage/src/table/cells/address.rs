@@ -149,7 +149,7 @@ impl Table {
     }
 
     /// The text or byte string of a row, wherever it lies; empty for NULL. It is lent, unless the row is frozen and its
-    /// texts are packed.
+    /// texts are packed or compressed.
     ///
     /// # Panics
     /// The column is neither, or there never was such a row.

@@ -14,7 +14,7 @@ use crate::table::Table;
 ///
 /// Each is a piece of memory with the entries of a chunk, of which those that slot 0 needs lead to what lies behind them.
 /// Texts do not lie there, but for empty ones: they are asked for, and lie in the frozen chunk, or where who asks keeps
-/// those that are packed, so that they stay where they are when the rows are cleared.
+/// those that are packed or compressed, so that they stay where they are when the rows are cleared.
 #[derive(Default)]
 pub struct Thawed {
     rows: Vec<Box<[u128]>>,
