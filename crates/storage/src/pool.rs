@@ -230,9 +230,11 @@ impl BlockPool {
                 MutexGuard::unlocked(&mut state, albireo_env::give_way);
                 continue;
             }
-            // What is ready makes room for slabs, and is given back where both are too much (I-4).
+            // What is ready makes room for slabs, and is given back where both are too much (I-4). A slab is, where blocks
+            // were taken while it was touched.
             let is_over = state.held_bytes() > self.inner.limit_bytes;
-            if !((is_over || is_low && !room) && State::trim(&mut state)) {
+            let has_given = (is_over || is_low && !room) && State::trim(&mut state);
+            if !(has_given || is_over && State::cool_slab(&mut state)) {
                 self.inner.wanted.wait(&mut state);
             }
         }
