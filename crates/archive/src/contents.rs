@@ -25,7 +25,7 @@ pub(crate) struct Known {
     /// Files and what their chunks hold, by table, partition and first chunk.
     pub(crate) ranges: HashMap<(u32, u16, u32), (ChunkList, FileEntry)>,
     /// Files of frozen chunks, by table, partition and the chunk's id.
-    pub(crate) frozen: HashMap<(u32, u16, u64), FileEntry>,
+    pub(crate) frozen: HashMap<(u32, u16, u64), Arc<FileEntry>>,
 }
 
 /// What an archive's files hold, for the next archive of the same process.
@@ -61,6 +61,11 @@ impl Contents {
         &self.manifest
     }
 
+    /// The files of frozen chunks, by what no other frozen chunk of this process has ([`ChunkView::frozen_id`]).
+    pub fn frozen_files(&self) -> impl Iterator<Item = (u64, &Arc<FileEntry>)> {
+        self.known.frozen.iter().map(|((_, _, id), file)| (*id, file))
+    }
+
     /// Nothing, if the archive is gone or another.
     pub(crate) fn if_still_there(&self, env: &Env, directory: &Path) -> Option<&Self> {
         let there = Manifest::read(env, directory, self.manifest.number).ok()?;
@@ -94,7 +99,7 @@ impl Known {
             if file.frozen.is_some() {
                 // Frozen chunks come first: the nth file is of the nth chunk.
                 if let Some(id) = chunks.get(n).and_then(ChunkView::frozen_id) {
-                    self.frozen.insert((table.id, partition, id), (*file).clone());
+                    self.frozen.insert((table.id, partition, id), Arc::new((*file).clone()));
                 }
                 rows_before += CHUNK_ROWS as u64;
                 continue;

@@ -17,7 +17,8 @@ pub struct Listing {
     pub complete: Vec<Manifest>,
     /// Those whose manifest is there but cannot be used, newest first.
     pub unreadable: Vec<Unreadable>,
-    /// Directories without a manifest of which nobody needs anything: [`crate::retain`] removes them.
+    /// Directories without a manifest of which no archive needs anything: [`crate::retain`] removes them, but for files in
+    /// which an open database has evicted rows.
     pub incomplete: Vec<u64>,
     /// Directories without a manifest in which a complete archive has files, or an unreadable one may.
     pub needed: Vec<u64>,

@@ -24,9 +24,12 @@
 //! compressed by the table of symbols that the metadata have too (`albireo.symbols`, base64).
 //!
 //! Checksums are over *parts*: the file is cut where large buffers begin and end, so that what is damaged has a place.
+//! Rows that have left memory are read from such a file column by column ([`places`]).
 
 pub(crate) mod arrays;
 pub(crate) mod file;
+pub(crate) mod made;
+pub(crate) mod places;
 pub(crate) mod restore;
 
 /// In the metadata of fields: the header of the encoded column.

@@ -20,7 +20,8 @@
 //! - I-1 An archive exists when its manifest does: all files that it names, and their names, were on
 //!   stable storage before. (`tests/archive/crash.rs`)
 //! - I-2 A file goes only when no manifest names it, and a manifest goes before any file that only it
-//!   named; each is on stable storage before the next. (`tests/archive/retention.rs`)
+//!   named; each is on stable storage before the next. Whoever reads rows in a file, as evicted ones, may have it stay
+//!   longer. (`tests/archive/retention.rs`)
 //! - I-3 No byte of a data file is interpreted before the checksums over all of them were right, none of a
 //!   manifest before its own was. (`tests/archive/damage.rs`)
 //!
@@ -50,6 +51,7 @@ pub use contents::Contents;
 pub use directory::{Listing, Unreadable, list};
 pub use error::{ArchiveError, Damage};
 pub use frozen::file::open_frozen;
+pub use frozen::places::{ColumnPlace, FrozenFile, Stretch};
 pub use frozen::restore::Bytes;
 pub use invalid::InvalidRows;
 pub use manifest::{
@@ -57,6 +59,6 @@ pub use manifest::{
 };
 pub use meta::{ColumnMeta, TableMeta};
 pub use read::{Batches, open};
-pub use retain::{Retained, retain};
+pub use retain::{Remove, Retained, retain, retain_unless};
 pub use verify::{Finding, is_sound, verify};
 pub use write::{Gone, Progress, Report, Request, RestorePoint, Step, Writer, Written, write};

@@ -28,12 +28,29 @@ pub struct Retained {
     pub unreadable: Vec<u64>,
 }
 
+/// Removes the file of this path below the directory of archives by calling what it is given; `None` if the file is to stay
+/// because somebody reads it. Nobody begins to read it meanwhile.
+pub type Remove<'r> = &'r dyn Fn(&str, &dyn Fn() -> io::Result<()>) -> Option<io::Result<()>>;
+
 /// Keeps the `keep` newest complete archives, at least one, and removes the others, incomplete ones, and
 /// files that nobody needs.
 ///
 /// # Errors
 /// An archive is being written, or the disk refuses; what is gone then is only what would go anyway.
 pub fn retain(env: &Env, directory: &Path, keep: usize) -> Result<Retained, ArchiveError> {
+    retain_unless(env, directory, keep, &|_, remove| Some(remove()))
+}
+
+/// [`retain`], for whoever reads files that no archive names: `remove` says which stay until the next time.
+///
+/// # Errors
+/// As of [`retain`].
+pub fn retain_unless(
+    env: &Env,
+    directory: &Path,
+    keep: usize,
+    remove: Remove<'_>,
+) -> Result<Retained, ArchiveError> {
     let mut retained = Retained::default();
     if numbers(env, directory)?.is_empty() {
         return Ok(retained);
@@ -60,7 +77,8 @@ pub fn retain(env: &Env, directory: &Path, keep: usize) -> Result<Retained, Arch
     }
     for number in numbers {
         let is_complete = retained.complete.contains(&number);
-        retained.files_removed += remove_unnamed(env, directory, number, is_complete, &named)?;
+        let is_needed = |path: &str, name: &str| named.contains(path) || (is_complete && name == NAME);
+        retained.files_removed += remove_unneeded(env, directory, number, &is_needed, remove)?;
     }
     Ok(retained)
 }
@@ -73,30 +91,31 @@ fn remove_manifest(env: &Env, directory: &Path, number: u64) -> Result<(), Archi
     env.disk.sync_directory(&path).map_err(|error| ArchiveError::io(&path, error))
 }
 
-/// Removes the files of one archive that no manifest names, and its directory if nothing is left.
-fn remove_unnamed(
+/// Removes the files of one archive that nobody needs, and its directory if nothing is left.
+fn remove_unneeded(
     env: &Env,
     directory: &Path,
     number: u64,
-    is_complete: bool,
-    named: &HashSet<&str>,
+    is_needed: &dyn Fn(&str, &str) -> bool,
+    remove: Remove<'_>,
 ) -> Result<u64, ArchiveError> {
     let path = archive_path(directory, number);
     let (mut removed, mut left) = (0, 0);
     for file in env.disk.read_dir(&path).map_err(|error| ArchiveError::io(&path, error))? {
-        let name = file.file_name().and_then(|name| name.to_str());
-        let is_needed = name.is_some_and(|name| {
-            let path = format!("{}/{name}", archive_name(number));
-            named.contains(path.as_str()) || (is_complete && name == NAME)
-        });
-        if is_needed {
-            left += 1;
-            continue;
-        }
-        match env.disk.remove_file(&file) {
-            Ok(()) => removed += 1,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(ArchiveError::io(&file, error)),
+        let gone = match file.file_name().and_then(|name| name.to_str()) {
+            // No archive has a file of such a name.
+            None => Some(env.disk.remove_file(&file)),
+            Some(name) => {
+                let below = format!("{}/{name}", archive_name(number));
+                let unlink = || env.disk.remove_file(&file);
+                if is_needed(&below, name) { None } else { remove(&below, &unlink) }
+            }
+        };
+        match gone {
+            None => left += 1,
+            Some(Ok(())) => removed += 1,
+            Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => {}
+            Some(Err(error)) => return Err(ArchiveError::io(&file, error)),
         }
     }
     if left == 0 {

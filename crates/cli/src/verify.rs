@@ -136,8 +136,9 @@ impl Report {
     fn notices(&self) -> Vec<String> {
         let mut notices = self.log.notices();
         let incomplete = self.archives.iter().flat_map(|part| &part.incomplete);
-        notices
-            .extend(incomplete.map(|number| format!("archive {number} is not complete: it is being written just now, or never was and is not needed")));
+        let why =
+            "it is being written just now, an open database has evicted rows in it, or it is not needed";
+        notices.extend(incomplete.map(|number| format!("archive {number} is not complete: {why}")));
         notices
     }
 

@@ -20,7 +20,7 @@ use albireo_sql::names::QualifiedName;
 use parking_lot::Mutex;
 
 use crate::adapters::StorageSnapshot;
-use crate::cold;
+use crate::cold::{self, VerifyReport};
 use crate::copy::{Client, Watched};
 use crate::durability;
 use crate::interactive::{self, Interactive, Registered};
@@ -387,6 +387,9 @@ impl Connection {
         if let Some(table) = cold::freeze_target(text)? {
             return self.freeze(&table, cancel);
         }
+        if cold::is_verify(text)? {
+            return self.verify(cancel);
+        }
         if let Some(target) = durability::backup_target(text)? {
             return self.backup(&target, cancel);
         }
@@ -489,6 +492,20 @@ impl Connection {
         });
         let notices = emptied.into_iter().chain([done]).collect();
         Ok(Outcome::Done { tag: "CALL".into(), rows: 0, notices })
+    }
+
+    /// CALL albireo.verify: all that has left memory, read.
+    fn verify(&self, cancel: &CancelToken) -> Result<Outcome, SqlError> {
+        if self.state.lock().failed {
+            return Err(aborted());
+        }
+        let report = self.database.verify_evicted(&|| !cancel.is_cancelled());
+        if cancel.is_cancelled() {
+            return Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request"));
+        }
+        let VerifyReport { chunks, bytes } = report?;
+        let read = format!("evicted rows of {chunks} chunks are sound: {bytes} bytes read");
+        Ok(Outcome::Done { tag: "CALL".into(), rows: 0, notices: vec![read] })
     }
 
     /// BACKUP TO: a copy of the database, taken while transactions run.

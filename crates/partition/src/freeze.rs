@@ -14,7 +14,7 @@
 //! Paper: Funke, Kemper and Neumann, *Compacting Transactional Data in Hybrid OLTP & OLAP Databases*, VLDB 2012, §4.2.
 
 use albireo_base::PartitionId;
-use albireo_storage::{ColdChunk, EncodedChunk, EvictedChunk, Frozen, Table, TableError};
+use albireo_storage::{AwayChunk, ColdChunk, EncodedChunk, EvictedChunk, Frozen, Table, TableError};
 
 use crate::Partitions;
 use crate::handle::TableHandle;
@@ -93,6 +93,18 @@ impl Partitions {
         most: u32,
     ) -> (Vec<ColdChunk>, Option<u32>) {
         let chunks = self.with_table_if_there(table, partition, |target| target.cold_chunks(from, most));
+        chunks.unwrap_or_default()
+    }
+
+    /// [`Table::away_chunks`] of a partition's part of a table.
+    pub fn away_chunks(
+        &self,
+        table: TableHandle,
+        partition: PartitionId,
+        from: u32,
+        most: u32,
+    ) -> (Vec<AwayChunk>, Option<u32>) {
+        let chunks = self.with_table_if_there(table, partition, |target| target.away_chunks(from, most));
         chunks.unwrap_or_default()
     }
 

@@ -3,12 +3,12 @@
 //! Nothing here trusts an array to be what it should: what the header asks for and the array has not is an error, and
 //! [`Column::from_parts`] checks the rest.
 
+use std::sync::Arc;
+
 use albireo_encoding::{Column, FromPartsError, Kind, NullForm, Section, SectionName, compress_texts};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ByteArrayType, Date32Type, Decimal32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type,
-    Int8Type, Int16Type, Int32Type, Int64Type, Time64MicrosecondType, TimestampMicrosecondType, UInt8Type,
-    UInt16Type,
+    ByteArrayType, Decimal128Type, Float32Type, Float64Type, Int16Type, UInt8Type, UInt16Type,
 };
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, GenericByteArray, RunArray};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
@@ -16,6 +16,7 @@ use arrow_schema::{DataType, Field};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
+use super::made::{Integers, Made, Piece};
 use super::{HEADER, SYMBOLS};
 
 /// Bytes of a section: an array's, or made of them.
@@ -37,7 +38,7 @@ impl Section for Bytes {
 }
 
 /// What an array consists of.
-struct Layers<'a> {
+pub(crate) struct Layers<'a> {
     nulls: Option<&'a NullBuffer>,
     runs: Option<&'a RunArray<Int16Type>>,
     keys: Option<&'a dyn Array>,
@@ -64,7 +65,7 @@ impl Compressed {
 }
 
 impl<'a> Layers<'a> {
-    fn of(array: &'a ArrayRef) -> Result<Self, String> {
+    pub(crate) fn of(array: &'a ArrayRef) -> Result<Self, String> {
         let (mut inner, mut nulls, mut runs, mut keys) = (array, None, None, None);
         if let Some(whole) = array.as_struct_opt() {
             nulls = whole.nulls();
@@ -87,19 +88,20 @@ impl<'a> Layers<'a> {
         Ok(Self { nulls, runs, keys, values: inner })
     }
 
-    fn section(&self, header: &Column<u64>, name: SectionName) -> Result<Bytes, String> {
+    /// What a section is made of.
+    pub(crate) fn piece(&self, header: &Column<u64>, name: SectionName) -> Result<Piece, String> {
         let lacks = || format!("the array has no {name}");
         match name {
-            SectionName::Nulls => Ok(Bytes::Made(self.null_rows(header))),
+            SectionName::Nulls => self.null_rows(header),
             SectionName::Ends => {
-                let ends = self.runs.ok_or_else(lacks)?.run_ends().values();
-                Ok(Bytes::Made(ends.iter().flat_map(|end| end.wrapping_sub(1).to_le_bytes()).collect()))
+                let ends = self.runs.ok_or_else(lacks)?.run_ends().inner();
+                Ok(Piece { bytes: ends.inner().clone(), made: Made::Ends })
             }
             SectionName::Codes => {
                 let keys = self.keys.ok_or_else(lacks)?;
                 let one = keys.as_primitive_opt::<UInt8Type>().map(|keys| keys.values().inner());
                 let two = keys.as_primitive_opt::<UInt16Type>().map(|keys| keys.values().inner());
-                one.or(two).cloned().map(Bytes::Buffer).ok_or_else(lacks)
+                one.or(two).cloned().map(Piece::same).ok_or_else(lacks)
             }
             SectionName::Offsets => match self.values.data_type() {
                 DataType::Utf8 => Ok(offsets(self.values.as_string::<i32>().offsets())),
@@ -107,12 +109,12 @@ impl<'a> Layers<'a> {
                 _ => Err(lacks()),
             },
             SectionName::Values if header.is_packed() => {
-                let texts = self.plain(Kind::Text).ok_or_else(lacks)?;
-                header.pack(texts.bytes()).map(Bytes::Made).ok_or_else(|| "a text has other bytes".to_owned())
+                let bytes = self.plain(Kind::Text).ok_or_else(lacks)?;
+                Ok(Piece { bytes, made: Made::Packed(Arc::new(header.clone())) })
             }
             SectionName::Values => match header.frame() {
-                Some((base, width)) => self.differences(base, width),
-                None => self.plain(header.kind()).ok_or_else(lacks),
+                Some(frame) => self.differences(frame).ok_or_else(|| "the array has no integers".to_owned()),
+                None => self.plain(header.kind()).map(Piece::same).ok_or_else(lacks),
             },
             SectionName::Symbols => Err(lacks()),
         }
@@ -133,43 +135,39 @@ impl<'a> Layers<'a> {
     }
 
     /// Which rows are NULL, as bits or as ranges.
-    fn null_rows(&self, header: &Column<u64>) -> Vec<u8> {
-        let Some(nulls) = self.nulls else { return Vec::new() };
-        let nulls = !nulls.inner();
-        match header.null_form() {
-            NullForm::Ranges => {
-                let ends = |(first, end): (usize, usize)| [first as u16, (end - 1) as u16];
-                nulls.set_slices().flat_map(ends).flat_map(u16::to_le_bytes).collect()
-            }
-            _ => {
-                let words = nulls.bit_chunks().iter_padded().take(nulls.len().div_ceil(64));
-                words.flat_map(u64::to_le_bytes).collect()
-            }
+    fn null_rows(&self, header: &Column<u64>) -> Result<Piece, String> {
+        let Some(nulls) = self.nulls else {
+            return Ok(Piece { bytes: Buffer::default(), made: Made::NullBits { rows: 0 } });
+        };
+        let bytes = nulls.len().div_ceil(8);
+        if nulls.offset() != 0 || nulls.buffer().len() < bytes {
+            return Err("a part of NULLs".to_owned());
         }
+        let rows = nulls.len() as u32;
+        let made = match header.null_form() {
+            NullForm::Ranges => Made::NullRanges { rows },
+            _ => Made::NullBits { rows },
+        };
+        Ok(Piece { bytes: nulls.buffer().slice_with_length(0, bytes), made })
     }
 
     /// Integers as differences to a base.
-    fn differences(&self, base: i64, width: usize) -> Result<Bytes, String> {
-        let values = integers(self.values).ok_or("the array has no integers")?;
-        let differences = || values.iter().map(|value| value.wrapping_sub(base) as u64);
-        if width < 8 && differences().any(|difference| difference >> (8 * width) != 0) {
-            return Err("a value is out of the frame".to_owned());
-        }
-        Ok(Bytes::Made(match width {
-            1 => differences().map(|difference| difference as u8).collect(),
-            2 => differences().flat_map(|difference| (difference as u16).to_le_bytes()).collect(),
-            4 => differences().flat_map(|difference| (difference as u32).to_le_bytes()).collect(),
-            _ => differences().flat_map(u64::to_le_bytes).collect(),
-        }))
+    fn differences(&self, (base, width): (i64, usize)) -> Option<Piece> {
+        let of = Integers::of(self.values.data_type())?;
+        let (data, count) = (self.values.to_data(), self.values.len());
+        let (bytes, length) = (data.buffers().first()?, of.bytes(count));
+        let made = Made::Differences { of, count: count as u32, base, width: width as u8 };
+        let is_whole = data.offset() == 0 && length <= bytes.len();
+        is_whole.then(|| Piece { bytes: bytes.slice_with_length(0, length), made })
     }
 
     /// Values that are as they are.
-    fn plain(&self, kind: Kind) -> Option<Bytes> {
+    fn plain(&self, kind: Kind) -> Option<Buffer> {
         fn of<P: ArrowPrimitiveType>(values: &ArrayRef) -> Option<Buffer> {
             values.as_primitive_opt::<P>().map(|values| values.values().inner().clone())
         }
         let values = self.values;
-        let buffer = match kind {
+        match kind {
             Kind::F32 => of::<Float32Type>(values),
             Kind::F64 => of::<Float64Type>(values),
             Kind::I128 => of::<Decimal128Type>(values),
@@ -180,13 +178,12 @@ impl<'a> Layers<'a> {
                 _ => None,
             },
             _ => None,
-        };
-        buffer.map(Bytes::Buffer)
+        }
     }
 }
 
-fn offsets(offsets: &OffsetBuffer<i32>) -> Bytes {
-    Bytes::Buffer(offsets.inner().inner().clone())
+fn offsets(offsets: &OffsetBuffer<i32>) -> Piece {
+    Piece::same(offsets.inner().inner().clone())
 }
 
 /// The bytes of all texts, the first of which begins at 0.
@@ -205,47 +202,35 @@ fn each_text<T: ByteArrayType<Offset = i32>>(texts: &GenericByteArray<T>) -> Opt
     texts.offsets().array_windows::<2>().map(text).collect()
 }
 
-fn integers(values: &ArrayRef) -> Option<Vec<i64>> {
-    fn of<P: ArrowPrimitiveType>(values: &ArrayRef) -> Vec<i64>
-    where
-        P::Native: Into<i64>,
-    {
-        values.as_primitive::<P>().values().iter().map(|value| (*value).into()).collect()
-    }
-    match values.data_type() {
-        DataType::Boolean => Some(values.as_boolean().values().iter().map(i64::from).collect()),
-        DataType::Int8 => Some(of::<Int8Type>(values)),
-        DataType::Int16 => Some(of::<Int16Type>(values)),
-        DataType::Int32 => Some(of::<Int32Type>(values)),
-        DataType::Int64 => Some(of::<Int64Type>(values)),
-        DataType::Date32 => Some(of::<Date32Type>(values)),
-        DataType::Time64(arrow_schema::TimeUnit::Microsecond) => Some(of::<Time64MicrosecondType>(values)),
-        DataType::Timestamp(arrow_schema::TimeUnit::Microsecond, _) => {
-            Some(of::<TimestampMicrosecondType>(values))
-        }
-        DataType::Decimal32(..) => Some(of::<Decimal32Type>(values)),
-        DataType::Decimal64(..) => Some(of::<Decimal64Type>(values)),
-        _ => None,
+/// What a field says of its column: the header, and that read.
+pub(crate) fn described(field: &Field, rows: usize) -> Result<(Vec<u8>, Column<u64>), String> {
+    let header = field.metadata().get(HEADER).and_then(|text| BASE64_STANDARD.decode(text).ok());
+    let header = header.ok_or_else(|| "it has no header".to_owned())?;
+    let says = Column::of_header(&header).map_err(|malformed| malformed.to_string())?;
+    match says.rows() == rows {
+        true => Ok((header, says)),
+        false => Err(format!("its header is of {} rows", says.rows())),
     }
 }
 
 /// The column that `array` was made of.
 pub(crate) fn column_of(field: &Field, array: &ArrayRef) -> Result<Column<Bytes>, String> {
-    let name = field.name();
-    let wrong = |what: String| format!("column {name}: {what}");
-    let header = field.metadata().get(HEADER).and_then(|text| BASE64_STANDARD.decode(text).ok());
-    let header = header.ok_or_else(|| wrong("it has no header".to_owned()))?;
-    let says = Column::of_header(&header).map_err(|malformed| wrong(malformed.to_string()))?;
-    if says.rows() != array.len() {
-        return Err(wrong(format!("its header is of {} rows", says.rows())));
-    }
+    let wrong = |what: String| format!("column {}: {what}", field.name());
+    let (header, says) = described(field, array.len()).map_err(wrong)?;
     let layers = Layers::of(array).map_err(wrong)?;
     let compressed = says.is_compressed().then(|| layers.compressed(field));
     let mut compressed = compressed.transpose().map_err(wrong)?;
-    let column = Column::from_parts(&header, says.kind(), says.rows(), |section, _| {
-        let made = compressed.as_mut().and_then(|compressed| compressed.take(section));
-        made.map_or_else(|| layers.section(&says, section), Ok)
-    });
+    let section = |name, _| {
+        if let Some(made) = compressed.as_mut().and_then(|compressed| compressed.take(name)) {
+            return Ok(made);
+        }
+        let Piece { bytes, made } = layers.piece(&says, name)?;
+        match made {
+            Made::Same => Ok(Bytes::Buffer(bytes)),
+            made => made.section(&bytes).map(Bytes::Made),
+        }
+    };
+    let column = Column::from_parts(&header, says.kind(), says.rows(), section);
     column.map_err(|error| match error {
         FromPartsError::Section(what) => wrong(what),
         FromPartsError::Malformed(malformed) => wrong(malformed.to_string()),

@@ -1,5 +1,7 @@
 //! Writing a frozen chunk, or naming the file that has it.
 
+use std::sync::Arc;
+
 use super::{SYNC_BYTES, Writer, is_there};
 use albireo_storage::{ColumnSet, ReadAhead};
 
@@ -25,10 +27,11 @@ impl Writer {
         let (invalid, changed) = (InvalidRows::of(live.as_ref()), chunk.content().changed().0);
         let (first_chunk, slots) = (planned.first_chunk, chunk.slots() as u32);
         let is_there =
-            |entry: &FileEntry| is_there(&self.env, &file_path(&self.directory, entry), entry.bytes);
+            |entry: &Arc<FileEntry>| is_there(&self.env, &file_path(&self.directory, entry), entry.bytes);
         let known = self.known.frozen.remove(&key).filter(is_there);
         let entry = match known {
             Some(entry) => {
+                let entry = Arc::unwrap_or_clone(entry);
                 let frozen = entry.frozen.map(|frozen| FrozenEntry { invalid, ..frozen });
                 let entry = FileEntry { first_chunk, rows, changed, frozen, ..entry };
                 self.count_reused(&entry);
@@ -50,7 +53,7 @@ impl Writer {
                 }
             }
         };
-        self.holds.frozen.insert(key, entry.clone());
+        self.holds.frozen.insert(key, Arc::new(entry.clone()));
         self.enter(entry);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use albireo_archive::{FileEntry, Manifest, list, retain, verify};
+use albireo_archive::{FileEntry, FrozenFile, Manifest, list, retain, verify};
 use albireo_base::ids::CHUNK_ROWS;
 use albireo_base::{ColumnId, Decimal, SqlType, Value};
 use albireo_env::{Env, MemoryDisk};
@@ -315,6 +315,39 @@ fn frozen_columns_of_every_form_come_back_as_they_were_encoded() {
     world.reopen(&env, written.contents.manifest());
     assert_eq!(world.forms(), before);
     assert_eq!(world.rows(), rows);
+}
+
+#[test]
+fn columns_of_every_form_have_a_place_in_the_file_of_their_chunk() {
+    let mut of_all_types = world_of_all_types();
+    fill(&mut of_all_types, 20_000);
+    for mut world in [world_of_every_form(), of_all_types] {
+        let (env, _) = Env::simulated(1);
+        world.freeze(0);
+        let written = world.archive(&env, None).expect("there is room");
+        let manifest = written.contents.manifest().clone();
+        for is_loaded in [false, true] {
+            if is_loaded {
+                world.reopen(&env, &manifest);
+            }
+            let forms = world.forms();
+            let (cold, _) = world.tables[0].cold_chunks(0, u32::MAX);
+            assert!(!cold.is_empty());
+            for chunk in cold {
+                let files = manifest.tables[0].files_of(0);
+                let file = files.iter().find(|file| file.first_chunk == chunk.number());
+                let file = file.expect("it is archived");
+                let found = FrozenFile::read(&env, Path::new(DIRECTORY), file).expect("it is sound");
+                for (column, mut bytes) in chunk.columns() {
+                    let place = found.place_of(column, &bytes);
+                    let place = place.unwrap_or_else(|| panic!("column {column}: {forms:?}"));
+                    assert!(place.stretches().len() <= 2, "column {column}: {place:?}");
+                    bytes.push(0);
+                    assert!(found.place_of(column, &bytes).is_none(), "other bytes");
+                }
+            }
+        }
+    }
 }
 
 fn decimal(unscaled: i128, scale: u8) -> Value {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use albireo_archive::{Contents, Manifest, list, retain, verify};
+use albireo_archive::{Contents, Manifest, list, retain, retain_unless, verify};
 use albireo_base::Value;
 use albireo_env::Env;
 use albireo_testing::random_tests;
@@ -123,4 +123,25 @@ fn archive_with_an_unreadable_manifest_keeps_all_files_that_it_may_name() {
     env.disk.create(&path).expect("memory").write_all(&bytes).expect("memory");
     assert!(verify(&env, directory, 2).is_empty(), "the manifest was mended, and all is there");
     assert_eq!(retain(&env, directory, 1).expect("nobody else is there").removed, [2]);
+}
+
+#[test]
+fn file_that_somebody_reads_stays_as_long_as_that_is_so() {
+    let (env, _) = Env::simulated(1);
+    let directory = Path::new(DIRECTORY);
+    let mut world = World::new(small_shape(), 1);
+    (0..50).for_each(|n| world.insert(0, &[Value::Integer(n), Value::Null]));
+    world.freeze(0);
+    let first = world.archive(&env, None).expect("there is room");
+    world.delete_all(0, 0..50);
+    world.archive(&env, Some(&first.contents)).expect("there is room");
+    let read = "0000000001/t3-p0-c0.frozen.arrow";
+    assert_eq!(files(&env), HashSet::from([read.to_owned()]));
+    let retained = retain_unless(&env, directory, 1, &|path, remove| (path != read).then(remove));
+    assert_eq!(retained.expect("nobody else is there").removed, [1]);
+    assert_eq!(files(&env), HashSet::from([read.to_owned()]), "no archive names it");
+    assert_eq!(list(&env, directory).expect("it can be read").incomplete, [1]);
+    let retained = retain(&env, directory, 1).expect("nobody else is there");
+    assert_eq!((retained.removed.len(), retained.files_removed), (0, 1));
+    assert!(files(&env).is_empty() && list(&env, directory).expect("it can be read").incomplete.is_empty());
 }

@@ -14,7 +14,8 @@
 //! [`crate::Config::data_limit_bytes`], or a little more of a small one. Memory is short when less than one is left; the
 //! thread makes two.
 //!
-//! I-1 A chunk leaves between two transactions, and its bytes are in a file before.
+//! I-1 A chunk leaves between two transactions, and its bytes are in a file before: in one of ours, or in that of the archive
+//! which has it.
 //! I-2 Whatever fails leaves rows where they are.
 //!
 //! A hand that goes round as over a clock, and passes over what was read since it was there, is too fast where memory is
@@ -27,19 +28,22 @@
 //! some transactions take note; this is of chunks, and a number for each.
 
 use std::cell::Cell;
-use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use albireo_archive::{ArchiveError, Contents, FileEntry, Retained, retain_unless};
 use albireo_base::{PartitionId, SqlError, SqlState, TableId};
+use albireo_env::Env;
 use albireo_partition::{Evictor, TableHandle};
 use albireo_storage::{ColdChunk, EvictedChunk};
 use parking_lot::{Condvar, Mutex};
 
 use super::How;
 use super::freezer::{Due, Returning};
-use super::shelf::Shelves;
+use super::shelf::{Archives, Pins, Shelves};
 use crate::durability::Home;
 use crate::errors::no_thread;
 use crate::{Database, WeakDatabase};
@@ -78,9 +82,10 @@ pub enum Eviction {
     /// They stay: when [`crate::Config::data_limit_bytes`] is reached, changes are refused.
     #[default]
     Off,
-    /// Of a database that is kept in a directory to `cold` in that; those of one in memory stay.
+    /// Of a database that is kept in a directory to `cold` in that; those of one in memory stay. What an archive has as it
+    /// is frozen is not written once more.
     Auto,
-    /// To this directory, which is made; files in it whose names end in `.cold` are removed.
+    /// To this directory, which is made; files in it whose names end in `.cold` are removed. Archives have what they have.
     To(PathBuf),
 }
 
@@ -88,6 +93,10 @@ pub enum Eviction {
 #[derive(Default)]
 pub(crate) struct Evicting {
     shelves: OnceLock<Shelves>,
+    /// Files of archives in which evicted chunks lie.
+    pins: Arc<Pins>,
+    /// Files of the newest archive, by the frozen chunks that they have.
+    archived: Mutex<BTreeMap<u64, Arc<FileEntry>>>,
     /// Held by whoever makes room. Nothing was there to be frozen; it is not looked for again before this time.
     rests_until: Mutex<u64>,
     /// Bytes that room was made of so far.
@@ -165,6 +174,17 @@ impl Evicting {
         !state.is_closing
     }
 
+    /// From now on, chunks that this archive has lie in its files when they leave memory.
+    pub(crate) fn note_archived(&self, contents: &Contents) {
+        let files = contents.frozen_files().map(|(chunk, file)| (chunk, Arc::clone(file))).collect();
+        *self.archived.lock() = files;
+    }
+
+    /// As [`albireo_archive::retain`], but files stay in which evicted chunks lie.
+    pub(crate) fn retain(&self, env: &Env, directory: &Path, keep: usize) -> Result<Retained, ArchiveError> {
+        retain_unless(env, directory, keep, &|path, remove| self.pins.unless_pinned(path, remove))
+    }
+
     /// Gives memory back that readers of evicted chunks have left, and room in files that nobody wants.
     pub(super) fn tidy(&self) {
         if let Some(shelves) = self.shelves.get() {
@@ -185,7 +205,9 @@ impl Database {
             (Eviction::Auto, Some(home)) => home.cold(),
             (Eviction::Auto, None) | (Eviction::Off, _) => return Ok(()),
         };
-        let shelves = Shelves::open(&self.inner.env.disk, &directory).map_err(|error| {
+        let (env, pins) = (&self.inner.env, &self.inner.evicting.pins);
+        let archives = home.map(|home| Archives::new(env, home.archive(), pins));
+        let shelves = Shelves::open(&env.disk, &directory, archives).map_err(|error| {
             let text = format!("could not use the directory \"{}\": {error}", directory.display());
             SqlError::new(SqlState::IO_ERROR, text)
         })?;
@@ -322,17 +344,31 @@ impl Database {
         self.evict_bytes(u64::MAX, |_| true)
     }
 
+    /// Files of archives that stay, whatever archives need, because rows that are not in memory lie in them, or did when
+    /// archives were thrown away last.
+    pub fn evicted_archive_files(&self) -> Vec<PathBuf> {
+        let directory = self.inner.home.get().map(Home::archive).unwrap_or_default();
+        self.inner.evicting.pins.paths().into_iter().map(|path| directory.join(path)).collect()
+    }
+
     /// If memory is half full, chunks of a table that is being loaded, ready to leave it: what comes behind them is hot, and
-    /// needs its blocks and indexes.
+    /// needs its blocks and indexes. They were loaded from `files` of the archives in a directory: frozen ones, in their order.
     pub(crate) fn leaving(
         &self,
         table: TableId,
         cold: impl FnOnce() -> Vec<ColdChunk>,
+        (directory, files): (&Path, &[&FileEntry]),
     ) -> Option<Vec<EvictedChunk>> {
         let shelves = self.inner.evicting.shelves.get()?;
         let is_short = self.inner.pool.excess_bytes(HALF) > 0;
+        let files: &[&FileEntry] = if shelves.has_archives(directory) { files } else { &[] };
+        let file_of = |chunk: &ColdChunk| {
+            let file = files.get(chunk.number() as usize).copied();
+            file.filter(|file| file.frozen.is_some())
+        };
+        let put = |chunk: &ColdChunk| shelves.put(table, chunk, file_of(chunk)).ok();
         // What cannot be written stays.
-        is_short.then(|| cold().iter().map_while(|chunk| shelves.put(table, chunk).ok()).collect())
+        is_short.then(|| cold().iter().map_while(put).collect())
     }
 
     /// Whether rows may leave memory.
@@ -353,8 +389,10 @@ impl Database {
                 let of_it = |(of, part, _): &ColdPart| (*of, *part) == (table, partition);
                 let Some((.., chunk)) = cold.next_if(of_it) else { break };
                 bytes += chunk.bytes();
+                let file = self.inner.evicting.archived.lock().get(&chunk.id()).cloned();
+                let put = shelves.put(table.id(), &chunk, file.as_deref());
                 // What cannot be written stays.
-                writes = shelves.put(table.id(), &chunk).map(|chunk| chunks.push(chunk)).is_ok();
+                writes = put.map(|chunk| chunks.push(chunk)).is_ok();
             }
             evicted += self.inner.partitions.evict(table, partition, chunks);
         }

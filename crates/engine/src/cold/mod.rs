@@ -12,6 +12,7 @@ mod everything;
 mod evictor;
 mod freezer;
 mod shelf;
+mod verify;
 mod view;
 
 use std::collections::BTreeMap;
@@ -28,11 +29,12 @@ use crate::Database;
 
 use crate::durability::at_low_priority;
 
-pub(crate) use call::freeze_target;
+pub(crate) use call::{freeze_target, is_verify};
 pub(crate) use evictor::Evicting;
 pub use evictor::Eviction;
 pub use freezer::FreezeSchedule;
 pub(crate) use freezer::Freezing;
+pub(crate) use verify::VerifyReport;
 
 /// Chunks that are encoded from one snapshot: while it lives, writers copy the blocks that they change.
 const CHUNKS_OF_A_ROUND: usize = 32;

@@ -16,8 +16,13 @@
 //! removed when the database is opened. When nothing that lies at some place is wanted any more, its room is given back to
 //! the file system; a file that is full goes when that is so of all of it.
 //!
+//! A chunk that an archive of the database has as it is frozen is not written: it lies in the archive's file ([`archived`]).
+//!
 //! I-1 Each column has a checksum, which stays in memory: no byte is looked at before it was right.
 //! I-2 Room is given back only of what nobody can read any more.
+
+mod archived;
+mod file;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,10 +32,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use albireo_archive::{FileEntry, Stretch};
 use albireo_base::{ColumnId, TableId};
-use albireo_env::{Disk, PlacedFile, ReadFile};
-use albireo_storage::{BlockPool, ColdChunk, DirectFile, EvictedChunk, FetchError, ReadAhead, Shelf};
+use albireo_env::{Disk, PlacedFile};
+use albireo_storage::{BlockPool, ColdChunk, EvictedChunk, FetchError, ReadAhead, Shelf};
 use parking_lot::Mutex;
+
+use archived::ArchivedColumn;
+pub(super) use archived::{Archives, Pins};
+use file::{Opened, check};
 
 /// Bytes of a file after which the next is begun.
 const FILE_BYTES: u64 = 256 << 20;
@@ -45,6 +55,8 @@ const WARM_BYTES: u64 = 8 << 20;
 pub(crate) struct Shelves {
     disk: Arc<dyn Disk>,
     directory: PathBuf,
+    /// The archives in which chunks lie too, if the database has any.
+    archives: Option<Archives>,
     /// The files that are written, by slots: in the same order each time they go.
     open: Mutex<BTreeMap<usize, OpenFile>>,
     next: AtomicU64,
@@ -66,16 +78,21 @@ type Gone = Mutex<Vec<(Arc<ColdFile>, Range<u64>)>>;
 /// A file of columns, removed when nobody wants what lies in it.
 struct ColdFile {
     disk: Arc<dyn Disk>,
-    /// Among the files of this database.
+    /// Among the files of evicted chunks.
     number: u64,
-    path: PathBuf,
-    read: Box<dyn ReadFile>,
-    /// Past the system's memory, where that is possible.
-    direct: Option<Box<dyn ReadFile>>,
+    opened: Opened,
 }
 
 /// Where a column of a chunk lies.
-struct Place {
+enum Place {
+    /// In a file of ours.
+    Cold(ColdPlace),
+    /// In a file of an archive.
+    Archived(ArchivedColumn),
+}
+
+/// Where a column lies in a file of ours.
+struct ColdPlace {
     file: Arc<ColdFile>,
     offset: u64,
     bytes: usize,
@@ -84,6 +101,7 @@ struct Place {
 
 /// The columns of one chunk.
 struct ChunkShelf {
+    disk: Arc<dyn Disk>,
     columns: Vec<Place>,
     gone: Arc<Gone>,
 }
@@ -93,7 +111,11 @@ impl Shelves {
     ///
     /// # Errors
     /// The operating system's.
-    pub(crate) fn open(disk: &Arc<dyn Disk>, directory: &Path) -> io::Result<Self> {
+    pub(crate) fn open(
+        disk: &Arc<dyn Disk>,
+        directory: &Path,
+        archives: Option<Archives>,
+    ) -> io::Result<Self> {
         disk.create_dir_all(directory)?;
         for path in disk.read_dir(directory)? {
             if path.extension().is_some_and(|extension| extension == "cold") {
@@ -103,6 +125,7 @@ impl Shelves {
         Ok(Self {
             disk: Arc::clone(disk),
             directory: directory.to_owned(),
+            archives,
             open: Mutex::default(),
             next: AtomicU64::new(1),
             gone: Arc::default(),
@@ -113,6 +136,11 @@ impl Shelves {
     /// Memory that no limit for data counts.
     pub(crate) fn buffer(&self) -> &BlockPool {
         &self.buffer
+    }
+
+    /// Whether chunks may lie in the archives of a directory.
+    pub(crate) fn has_archives(&self, directory: &Path) -> bool {
+        self.archives.as_ref().is_some_and(|archives| archives.directory() == directory)
     }
 
     /// Gives the room of what nobody wants any more back to the file system.
@@ -127,32 +155,59 @@ impl Shelves {
         });
         for (file, bytes) in gone {
             if Arc::strong_count(&file) > 1
-                && let Ok(file) = self.disk.open_placed(&file.path)
+                && let Ok(file) = self.disk.open_placed(file.opened.path())
             {
                 file.discard(bytes.start, bytes.end - bytes.start);
             }
         }
     }
 
-    /// Writes a chunk of a table, unless it lies in files already, and gives what takes its place.
+    /// Gives what takes a chunk's place. It is written, unless it lies in files already: because it was evicted before, or
+    /// in `archived`, the file of an archive that may have it.
     ///
     /// # Errors
     /// The files cannot be written, or there is no memory for what stays.
-    pub(crate) fn put(&self, table: TableId, chunk: &ColdChunk) -> io::Result<EvictedChunk> {
+    pub(crate) fn put(
+        &self,
+        table: TableId,
+        chunk: &ColdChunk,
+        archived: Option<&FileEntry>,
+    ) -> io::Result<EvictedChunk> {
         if let Some(again) = chunk.again() {
             return again.map_err(io::Error::other);
         }
         let all: Vec<(ColumnId, Vec<u8>)> = chunk.columns().collect();
-        let slots = all.len().min(SLOTS_OF_A_TABLE);
-        let mut shelf = ChunkShelf { columns: Vec::with_capacity(all.len()), gone: Arc::clone(&self.gone) };
+        let held = self
+            .archives
+            .as_ref()
+            .zip(archived)
+            .and_then(|(archives, file)| archives.hold(file, self.next.fetch_add(1, Ordering::Relaxed)));
+        let (disk, gone) = (Arc::clone(&self.disk), Arc::clone(&self.gone));
+        let mut shelf = ChunkShelf { disk, columns: Vec::with_capacity(all.len()), gone };
         for (column, bytes) in &all {
             debug_assert_eq!(column.index(), shelf.columns.len(), "columns come in their order");
-            // Where columns share a file, neighbours do.
-            let slot = table.0 as usize * SLOTS_OF_A_TABLE + column.index() * slots / all.len();
-            let (file, offset) = self.append(slot % SLOTS, bytes)?;
-            shelf.columns.push(Place { file, offset, bytes: bytes.len(), crc32c: crc32c::crc32c(bytes) });
+            let there = held.as_ref().and_then(|held| held.place_of(*column, bytes));
+            let place = match there {
+                Some(there) => Place::Archived(there),
+                None => Place::Cold(self.write((table, *column), all.len(), bytes)?),
+            };
+            shelf.columns.push(place);
         }
         chunk.on(Arc::new(shelf), &self.buffer).map_err(io::Error::other)
+    }
+
+    /// Writes a column, one of so many that its table has.
+    fn write(
+        &self,
+        (table, column): (TableId, ColumnId),
+        columns: usize,
+        bytes: &[u8],
+    ) -> io::Result<ColdPlace> {
+        // Where columns share a file, neighbours do.
+        let slots = columns.min(SLOTS_OF_A_TABLE);
+        let slot = table.0 as usize * SLOTS_OF_A_TABLE + column.index() * slots / columns;
+        let (file, offset) = self.append(slot % SLOTS, bytes)?;
+        Ok(ColdPlace { file, offset, bytes: bytes.len(), crc32c: crc32c::crc32c(bytes) })
     }
 
     /// Writes bytes behind those of a slot's file: which, and where.
@@ -176,10 +231,9 @@ impl Shelves {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let path = self.directory.join(format!("{number:010}.cold"));
         let written = self.disk.open_placed(&path)?;
-        let read = self.disk.open(&path)?;
-        read.reads_on();
-        let direct = self.disk.open_direct(&path);
-        let file = ColdFile { disk: Arc::clone(&self.disk), number, path, read, direct };
+        let opened = Opened::new(&*self.disk, &path).map_err(io::Error::other)?;
+        opened.reads_on();
+        let file = ColdFile { disk: Arc::clone(&self.disk), number, opened };
         Ok(OpenFile { file: Arc::new(file), written, bytes: 0 })
     }
 }
@@ -187,11 +241,26 @@ impl Shelves {
 impl Drop for ColdFile {
     fn drop(&mut self) {
         // What stays is removed when the database is opened.
-        let _ = self.disk.remove_file(&self.path);
+        let _ = self.disk.remove_file(self.opened.path());
     }
 }
 
 impl Place {
+    /// All that is to be read: of which file, where, and its checksum.
+    fn parts(&self) -> Vec<(&Path, Range<u64>, u32)> {
+        match self {
+            // Of rows that are all alike nothing is put anywhere.
+            Self::Cold(place) if place.bytes == 0 => Vec::new(),
+            Self::Cold(place) => vec![(place.file.opened.path(), place.range(), place.crc32c)],
+            Self::Archived(column) => {
+                let part = |stretch: &Stretch| (column.path(), stretch.range(), stretch.crc32c);
+                column.stretches().iter().map(part).collect()
+            }
+        }
+    }
+}
+
+impl ColdPlace {
     fn range(&self) -> Range<u64> {
         self.offset..self.offset + self.bytes as u64
     }
@@ -199,24 +268,38 @@ impl Place {
     /// Whether these are the bytes that were put there (I-1).
     fn check(&self, sections: &[&mut [u8]]) -> Result<(), FetchError> {
         let found = sections.iter().fold(0, |found, section| crc32c::crc32c_append(found, section));
-        let Self { file, offset, bytes, crc32c } = self;
-        match found == *crc32c {
-            true => Ok(()),
-            false => Err(file.damaged(format!("the checksum of {bytes} bytes at offset {offset} is wrong"))),
+        check(self.file.opened.path(), &self.range(), self.crc32c, found)
+    }
+
+    fn read(&self, sections: &mut [&mut [u8]]) -> Result<(), FetchError> {
+        let mut at = self.offset;
+        for section in &mut *sections {
+            self.file.opened.read_at(section, at)?;
+            at += section.len() as u64;
         }
+        debug_assert_eq!(at, self.range().end, "it is as long as what was put there");
+        self.check(sections)
     }
 }
 
 impl Drop for ChunkShelf {
     fn drop(&mut self) {
-        let of_place = |place: &Place| (Arc::clone(&place.file), place.range());
-        self.gone.lock().extend(self.columns.iter().map(of_place));
+        let of_place = |place: &Place| match place {
+            Place::Cold(place) => Some((Arc::clone(&place.file), place.range())),
+            Place::Archived(_) => None,
+        };
+        self.gone.lock().extend(self.columns.iter().filter_map(of_place));
     }
 }
 
 impl fmt::Debug for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes at offset {} of {}", self.bytes, self.offset, self.file.path.display())
+        match self {
+            Self::Cold(ColdPlace { file, offset, bytes, .. }) => {
+                write!(f, "{bytes} bytes at offset {offset} of {}", file.opened.path().display())
+            }
+            Self::Archived(column) => fmt::Debug::fmt(column, f),
+        }
     }
 }
 
@@ -226,30 +309,44 @@ impl fmt::Debug for ChunkShelf {
     }
 }
 
+impl ChunkShelf {
+    /// Calls `cold` with each of some columns that lies in a file of ours, and gives the others.
+    fn sort_out<'s>(
+        &'s self,
+        columns: &mut dyn Iterator<Item = ColumnId>,
+        mut cold: impl FnMut(&'s ColdPlace),
+    ) -> Vec<&'s ArchivedColumn> {
+        let mut archived = Vec::new();
+        for place in columns.map(|column| &self.columns[column.index()]) {
+            match place {
+                Place::Cold(place) => cold(place),
+                Place::Archived(column) => archived.push(column),
+            }
+        }
+        archived
+    }
+}
+
 impl Shelf for ChunkShelf {
     fn will_read(&self, columns: &mut dyn Iterator<Item = ColumnId>) {
-        for Place { file, offset, bytes, .. } in columns.map(|column| &self.columns[column.index()]) {
-            file.read.will_read(*offset, *bytes as u64);
-        }
+        let archived = self.sort_out(columns, |place| place.file.opened.will_read(&place.range()));
+        archived::will_read(&archived);
     }
 
     fn plan(&self, columns: &mut dyn Iterator<Item = ColumnId>, ahead: &mut ReadAhead) {
-        for place in columns.map(|column| &self.columns[column.index()]) {
-            if place.file.direct.is_some() {
+        let archived = self.sort_out(columns, |place| {
+            if place.file.opened.is_direct() {
                 ahead.plan(place.file.number, place.range());
             }
-        }
+        });
+        archived::plan(&archived, ahead);
     }
 
     fn read(&self, column: ColumnId, sections: &mut [&mut [u8]]) -> Result<(), FetchError> {
-        let place = &self.columns[column.index()];
-        let mut at = place.offset;
-        for section in &mut *sections {
-            place.file.read_at(section, at)?;
-            at += section.len() as u64;
+        match &self.columns[column.index()] {
+            Place::Cold(place) => place.read(sections),
+            Place::Archived(column) => column.read(sections),
         }
-        debug_assert_eq!(at, place.range().end, "it is as long as what was put there");
-        place.check(sections)
     }
 
     fn read_from(
@@ -258,54 +355,30 @@ impl Shelf for ChunkShelf {
         column: ColumnId,
         sections: &mut [&mut [u8]],
     ) -> Result<(), FetchError> {
-        let place = &self.columns[column.index()];
-        match ahead.take((place.file.number, &*place.file), &place.range(), sections) {
+        let place = match &self.columns[column.index()] {
+            Place::Cold(place) => place,
+            Place::Archived(column) => return column.read_from(ahead, sections),
+        };
+        match ahead.take((place.file.number, &place.file.opened), &place.range(), sections) {
             true => place.check(sections),
-            false => self.read(column, sections),
+            false => place.read(sections),
         }
     }
-}
 
-impl DirectFile for ColdFile {
-    fn is_in_memory(&self, offset: u64) -> bool {
-        self.read.is_in_memory(offset)
-    }
-
-    fn read(&self, range: Range<u64>, into: &mut [u8]) -> bool {
-        let Some(direct) = &self.direct else { return false };
-        let (mut read, wanted) = (0, (range.end - range.start) as usize);
-        while read < wanted {
-            match direct.read_at(&mut into[read..], range.start + read as u64) {
-                Ok(more) if more > 0 => read += more,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Ok(_) | Err(_) => return false,
-            }
+    fn verify(&self) -> Result<u64, FetchError> {
+        let (mut bytes, mut last): (u64, Option<Opened>) = (0, None);
+        for (path, range, crc32c) in self.columns.iter().flat_map(Place::parts) {
+            // By its name: a file that is open can be read when it has none any more.
+            let file = match last.take().filter(|file| file.path() == path) {
+                Some(file) => file,
+                None => Opened::buffered(&*self.disk, path)?,
+            };
+            let mut part = vec![0; (range.end - range.start) as usize];
+            file.read_at(&mut part, range.start)?;
+            check(path, &range, crc32c, crc32c::crc32c(&part))?;
+            bytes += part.len() as u64;
+            last = Some(file);
         }
-        true
-    }
-}
-
-impl ColdFile {
-    fn damaged(&self, what: String) -> FetchError {
-        FetchError::Damaged { file: self.path.display().to_string(), what }
-    }
-
-    /// Reads bytes from a place in the file.
-    fn read_at(&self, mut into: &mut [u8], mut offset: u64) -> Result<(), FetchError> {
-        while !into.is_empty() {
-            match self.read.read_at(into, offset) {
-                Ok(0) => return Err(self.damaged(format!("it ends at byte {offset}"))),
-                Ok(read) => {
-                    offset += read as u64;
-                    into = &mut into[read..];
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    let (file, what) = (self.path.display().to_string(), error.to_string());
-                    return Err(FetchError::Unreadable { file, what });
-                }
-            }
-        }
-        Ok(())
+        Ok(bytes)
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use albireo_archive::{
     ArchiveError, ColumnMeta, Contents, Gone, LogPosition, Progress, Report, Request, RestorePoint,
-    TableMeta, retain, write,
+    TableMeta, write,
 };
 use albireo_base::{SqlError, SqlState};
 use albireo_redo::{Log, LogError, Ticket, oldest_segment};
@@ -174,8 +174,11 @@ impl Database {
         let writing = || write(env, &directory, snapshot, request, last.as_ref(), tell);
         let written = if work.gently { at_low_priority(THREAD, writing) } else { writing() };
         let written = written.map_err(archive_error)?;
+        let evicting = &self.inner.evicting;
+        // Before older ones go: chunks lie in the files of the newest.
+        evicting.note_archived(&written.contents);
         *last = Some(written.contents);
-        retain(env, &directory, options.keep).map_err(archive_error)?;
+        evicting.retain(env, &directory, options.keep).map_err(archive_error)?;
         self.forget_log(&directory)?;
         Ok(written.report)
     }
@@ -183,8 +186,8 @@ impl Database {
     /// Removes what is left over of archives that were never complete, or else what the newest archive can do
     /// without: older ones, and the log that only they need. Whether anything went.
     fn make_room(&self, work: &ArchiveJob<'_>) -> Result<bool, SqlError> {
-        let (env, directory) = (&self.inner.env, work.home.archive());
-        let mut retained = retain(env, &directory, work.options.keep).map_err(archive_error)?;
+        let (env, directory, evicting) = (&self.inner.env, work.home.archive(), &self.inner.evicting);
+        let mut retained = evicting.retain(env, &directory, work.options.keep).map_err(archive_error)?;
         if retained.files_removed == 0 {
             let listing = albireo_archive::list(env, &directory).map_err(archive_error)?;
             let [newest, _, ..] = &listing.complete[..] else { return Ok(false) };
@@ -194,7 +197,7 @@ impl Database {
             if !listing.unreadable.is_empty() || sound != Some(true) {
                 return Ok(false);
             }
-            retained = retain(env, &directory, 1).map_err(archive_error)?;
+            retained = evicting.retain(env, &directory, 1).map_err(archive_error)?;
         }
         let segments = self.forget_log(&directory)?;
         for _ in 0..LOG_TRIES {

@@ -114,7 +114,9 @@ impl Database {
     fn know_archived(&self, manifest: &Manifest) {
         // Without a snapshot everything is written again.
         if let Ok(snapshot) = self.inner.partitions.exclusively(|all| all.snapshot(&SnapshotScope::All)) {
-            *self.inner.archived.lock() = Some(Contents::loaded(manifest, &snapshot));
+            let contents = Contents::loaded(manifest, &snapshot);
+            self.inner.evicting.note_archived(&contents);
+            *self.inner.archived.lock() = Some(contents);
         }
     }
 
@@ -197,7 +199,8 @@ impl Database {
         };
         let (env, directory) = (&self.inner.env, loading.directory);
         let mut loader = Loader::new(empty);
-        for file in entry.files_of(partition.0) {
+        let files = entry.files_of(partition.0);
+        for file in &files {
             if file.frozen.is_some() {
                 let chunk = open_frozen(env, directory, file).map_err(archive_error)?;
                 loader.adopt(chunk).map_err(explain)?;
@@ -206,7 +209,9 @@ impl Database {
                     loader.append(&batch.map_err(archive_error)?).map_err(explain)?;
                 }
             }
-            if let Some(chunks) = self.leaving(def.id, || loader.cold_chunks(0, u32::MAX).0) {
+            if let Some(chunks) =
+                self.leaving(def.id, || loader.cold_chunks(0, u32::MAX).0, (directory, &files))
+            {
                 loader.evict(chunks);
             }
             let done = loading.done.fetch_add(file.bytes, Ordering::Relaxed) + file.bytes;
@@ -214,7 +219,8 @@ impl Database {
         }
         let mut loaded = loader.finish().map_err(explain)?;
         // Indexes have read their columns of what had left.
-        if let Some(chunks) = self.leaving(def.id, || loaded.cold_chunks(0, u32::MAX).0) {
+        if let Some(chunks) = self.leaving(def.id, || loaded.cold_chunks(0, u32::MAX).0, (directory, &files))
+        {
             loaded.evict(chunks);
         }
         *table.lock() = Some(loaded);

@@ -21,6 +21,7 @@ mod definitions;
 mod durable;
 mod errors;
 mod evicted;
+mod evicted_archives;
 mod files;
 mod frozen;
 mod frozen_extremes;

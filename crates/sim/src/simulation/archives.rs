@@ -2,7 +2,7 @@
 //!
 //! I-1 What CHECKPOINT said is complete, no crash takes back. I-2 An archive that no fault at rest has hit is
 //! whole, whether anybody was told of it or not. I-3 After a CHECKPOINT nothing is left of what it, or an
-//! earlier one that failed, could do without.
+//! earlier one that failed, could do without, but for files in which evicted rows lie.
 
 use std::path::{Path, PathBuf};
 
@@ -211,20 +211,20 @@ impl Simulation {
         if !listing.unreadable.is_empty() {
             return Ok(());
         }
-        self.check_files(&listing)?;
+        self.check_files(life, &listing)?;
         self.check_segments(life, &image, &listing)
     }
 
-    /// Whether there is no file that no archive needs.
-    fn check_files(&self, listing: &Listing) -> Result<(), String> {
+    /// Whether there is no file that no archive needs, and in which no evicted rows lie.
+    fn check_files(&self, life: &Life, listing: &Listing) -> Result<(), String> {
         let directory = archive_directory();
-        let files = self.machine.disk.files();
+        let (files, evicted) = (self.machine.disk.files(), life.database.evicted_archive_files());
         let named = |path: &PathBuf| {
             let of = |archive: &Manifest| {
                 *path == manifest_path(archive.number)
                     || archive.files().any(|file| *path == directory.join(&file.path))
             };
-            *path == directory.join("lock") || listing.complete.iter().any(of)
+            *path == directory.join("lock") || listing.complete.iter().any(of) || evicted.contains(path)
         };
         match files.keys().find(|path| path.starts_with(&directory) && !named(path)) {
             Some(path) => Err(format!("{} is left, which no archive needs", path.display())),

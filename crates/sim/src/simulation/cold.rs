@@ -1,10 +1,11 @@
 //! Cold rows in a run: chunks cool, are frozen and leave memory, and cannot always be read again.
 //!
 //! In some worlds, evicted rows cannot be read well for a while, now and then: reads of their files fail, are short or give
-//! wrong bytes, or bytes in the files change. Before that, rows get long texts, and tables are frozen and evicted, so that
-//! there is something to read. Meanwhile a few queries more are asked than in other worlds, and afterwards all tables are
-//! read. All of this is drawn from random numbers of its own, so that worlds without it are what they would be if there
-//! were none.
+//! wrong bytes, or bytes in the files change. These are files of their own, or those of archives, which have what was frozen
+//! before; in an archive, nothing changes at rest while the database is open. Before that, rows get long texts, and tables
+//! are frozen and evicted, so that there is something to read. Meanwhile a few queries more are asked than in other worlds,
+//! and afterwards all tables are read. All of this is drawn from random numbers of its own, so that worlds without it are
+//! what they would be if there were none.
 //!
 //! I-1 Whoever cannot read a row is told so, with 58030 or XX001 and the name of the file, and has changed nothing.
 //! I-2 Nobody reads a row wrong, or is told of bytes that have not changed.
@@ -17,8 +18,9 @@ use std::path::{Path, PathBuf};
 use albireo::{Outcome, SqlError, SqlState, TableDef};
 use albireo_env::ReadFaults;
 
-use super::Simulation;
+use super::archives::archive_directory;
 use super::damage::Harm;
+use super::{Simulation, shown};
 use crate::bank::{BankTransaction, LAST_ACCOUNT};
 use crate::check::{self, Wrong};
 use crate::life::Life;
@@ -26,8 +28,11 @@ use crate::machine::DIRECTORY;
 use crate::random::Random;
 use crate::statements;
 
-/// What the names of files with evicted rows end in.
+/// What the names of files with evicted rows alone end in, and those of archives' files.
 const EXTENSION: &str = "cold";
+const OF_ARCHIVES: &str = "arrow";
+/// Of 100 times that reads go wrong, so often it is those of archives' files.
+const ARCHIVES: u64 = 30;
 /// Rows of a table that get long texts together, and the letters of each: chunks of fewer bytes do not leave memory.
 const LONG_ROWS: i64 = 5;
 const LETTERS: u64 = 500;
@@ -49,8 +54,8 @@ enum Fault {
 #[derive(Debug)]
 pub(super) struct Cold {
     random: Random,
-    /// What is wrong now, and for how many more actions.
-    fault: Option<(Fault, u64)>,
+    /// What is wrong now, with which files, and for how many more actions.
+    fault: Option<(Fault, &'static str, u64)>,
     /// What has changed in files since the database was opened.
     harms: Vec<Harm>,
 }
@@ -64,14 +69,15 @@ impl Cold {
     /// Whether an error says of evicted rows what is so.
     fn explains(&self, error: &SqlError) -> bool {
         let Some((path, told)) = told(error) else { return false };
-        let fault = self.fault.map(|(fault, _)| fault);
+        let of_these = |extension: &str| path.extension().is_some_and(|other| other == extension);
+        let fault = self.fault.filter(|(_, extension, _)| of_these(extension)).map(|(fault, ..)| fault);
         let has_changed = |place: Range<u64>| self.harms.iter().any(|harm| harm.hits(&path, &place));
         let is_so = match told {
             Told::Unreadable => fault == Some(Fault::Failing),
             Told::Ends(at) => fault == Some(Fault::Short) || has_changed(at..at + 1),
             Told::Changed(place) => fault == Some(Fault::Damaged) || has_changed(place),
         };
-        is_so && is_cold(&path)
+        is_so && (is_cold(&path) || path.starts_with(archive_directory()))
     }
 }
 
@@ -201,7 +207,7 @@ impl Simulation {
 
     /// Before an action: in some worlds, evicted rows cannot be read well from now on, or they can again.
     pub(super) fn trouble_reads(&mut self, life: &mut Life) -> Result<(), String> {
-        if let Some((_, left)) = &mut self.cold.fault {
+        if let Some((.., left)) = &mut self.cold.fault {
             if *left == 0 {
                 return self.read_again(life);
             }
@@ -289,10 +295,14 @@ impl Simulation {
             Fault::Damaged => ReadFaults { damaged_per_mille: per_mille, ..none },
             Fault::AtRest => none,
         };
-        self.trace.note(format_args!("evicted rows: {fault:?} for {actions} actions, {faults:?}"));
+        let of_archives = fault != Fault::AtRest && random.percent(ARCHIVES);
+        let extension = if of_archives { OF_ARCHIVES } else { EXTENSION };
+        self.trace.note(format_args!(
+            "evicted rows: {fault:?} for {actions} actions, {faults:?} of .{extension} files"
+        ));
         self.counts.read_faults += 1;
-        self.cold.fault = Some((fault, actions));
-        self.machine.disk.set_read_faults(EXTENSION, faults);
+        self.cold.fault = Some((fault, extension, actions));
+        self.machine.disk.set_read_faults(extension, faults);
         if fault == Fault::AtRest {
             self.spoil();
         }
@@ -333,7 +343,7 @@ impl Simulation {
 
     /// Reads are sound again.
     fn end_fault(&mut self) {
-        if let Some((fault, _)) = self.cold.fault.take() {
+        if let Some((fault, ..)) = self.cold.fault.take() {
             self.machine.disk.set_read_faults(EXTENSION, ReadFaults::default());
             self.trace.note(format_args!("evicted rows: no more {fault:?}"));
         }
@@ -347,7 +357,11 @@ impl Simulation {
             self.check_table(life, def)?;
         }
         self.counts.read_again += 1;
-        Ok(())
+        match life.database.execute("CALL albireo.verify()") {
+            Ok(_) => Ok(()),
+            Err(error) if self.excuses("verify", &error) => Ok(()),
+            Err(error) => Err(format!("evicted rows are not sound: {}", shown(&error))),
+        }
     }
 
     /// Whether a table is as it has to be, unless it is in a file that has changed.

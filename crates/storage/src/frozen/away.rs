@@ -102,6 +102,14 @@ pub trait Shelf: Send + Sync + fmt::Debug {
         let _ = ahead;
         self.read(column, sections)
     }
+
+    /// Reads all that is there, as somebody would who opens the files anew, and checks it; how many bytes.
+    ///
+    /// # Errors
+    /// The first file that cannot be read, or whose bytes are not those.
+    fn verify(&self) -> Result<u64, FetchError> {
+        Ok(0)
+    }
 }
 
 /// What stays of a chunk whose columns are elsewhere.
@@ -484,6 +492,11 @@ impl FrozenChunk {
             Some(away) => away.heads[column.index()].form(),
             None => self.column(column).form(),
         }
+    }
+
+    /// Where columns lie, if they do elsewhere.
+    pub(crate) fn shelf(&self) -> Option<&dyn Shelf> {
+        self.residence.away.as_deref().map(|away| &*away.shelf)
     }
 
     /// Whether columns lie elsewhere, and have not been fetched.

@@ -1,4 +1,4 @@
-//! Frozen chunks of a table that may leave memory, and do.
+//! Frozen chunks of a table that may leave memory, and do; those that have.
 //!
 //! Columns stay that an index compares in the rows: a search would wait for them in its midst, and a change half way
 //! through its indexes ([`crate::frozen::away`], W-4). So do columns that take nothing.
@@ -11,7 +11,7 @@ use albireo_encoding::Section;
 use super::indexes::TableIndex;
 use super::{Table, TableError};
 use crate::frozen::FrozenChunk;
-use crate::frozen::away::Shelf;
+use crate::frozen::away::{FetchError, Shelf};
 use crate::frozen::prepass::with_prepass;
 use crate::layout::Layout;
 use crate::pool::{BlockPool, OutOfMemory};
@@ -35,7 +35,38 @@ pub struct EvictedChunk {
     now: Arc<FrozenChunk>,
 }
 
+/// A frozen chunk whose columns lie elsewhere, be they in memory too.
+pub struct AwayChunk {
+    number: u32,
+    chunk: Arc<FrozenChunk>,
+}
+
+impl AwayChunk {
+    /// Its number in its partition.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// As [`Shelf::verify`] of where its columns lie.
+    ///
+    /// # Errors
+    /// As of [`Shelf::verify`].
+    pub fn verify(&self) -> Result<u64, FetchError> {
+        self.chunk.shelf().map_or(Ok(0), |shelf| shelf.verify())
+    }
+}
+
 impl ColdChunk {
+    /// Its number in its partition.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// What no other frozen chunk of this process has ([`crate::ChunkView::frozen_id`]).
+    pub fn id(&self) -> u64 {
+        self.chunk.id()
+    }
+
     /// When a transaction has read rows of it last, or it was frozen ([`BlockPool::time`]); 0 if neither was in the pool's
     /// time, or it was evicted.
     pub fn read_at(&self) -> u32 {
@@ -96,6 +127,15 @@ impl Table {
         let in_memory = frozen.filter(|(_, chunk)| !chunk.is_wanted()).map(chunk);
         let cold = in_memory.filter(|chunk| chunk.bytes > 0).collect();
         (cold, self.rows.has_frozen_from(to).then_some(to))
+    }
+
+    /// Looks at up to `most` chunks from number `from` on: gives those that were evicted, and from where to go on, if there
+    /// are more.
+    pub fn away_chunks(&self, from: u32, most: u32) -> (Vec<AwayChunk>, Option<u32>) {
+        let to = from.saturating_add(most);
+        let away = self.rows.frozen_chunks(from..to).filter(|(_, chunk)| chunk.shelf().is_some());
+        let away = away.map(|(number, chunk)| AwayChunk { number, chunk: Arc::clone(chunk) }).collect();
+        (away, self.rows.has_frozen_from(to).then_some(to))
     }
 
     /// Makes sure that rows are in memory which are to be read or changed one after another. A transaction ends here if they
