@@ -22,8 +22,9 @@ Usage: cargo xtask <COMMAND>
 
 Commands:
   tidy                       Layering, crate map, lengths, unsafe, banned words, documents
-  sanitize [address|thread]  Tests of storage, partition, redo, archive and compile under sanitizers
+  sanitize [address|thread]  Tests of storage, partition, redo, archive, encoding and compile under sanitizers
                              (default: both); needs a nightly toolchain and is skipped, loudly, without one
+  sanitize engine [ARGS...]  Tests of the engine under AddressSanitizer, with these arguments of `cargo test`
   picture JSON SVG           README's picture from what `albireo bench ch --format json` printed
   explore [--minutes N] [--seed S] [--release] [WHAT...]
                              Random tests, kills and simulations with fresh seeds, for 10 minutes or so many;
@@ -42,9 +43,10 @@ fn main() -> ExitCode {
     let outcome = match arguments.as_slice() {
         ["tidy"] => tidy::run(root),
         ["sanitize"] => sanitize::run(root, &sanitize::ALL),
+        ["sanitize", "engine", arguments @ ..] => sanitize::engine(root, arguments),
         ["sanitize", name] => match sanitize::Sanitizer::from_name(name) {
             Some(sanitizer) => sanitize::run(root, &[sanitizer]),
-            None => Err(format!("there is no sanitizer `{name}`; choose address or thread")),
+            None => Err(format!("there is no sanitizer `{name}`; choose address, thread or engine")),
         },
         ["package"] => package::run(root),
         ["picture", json, picture] => picture::run(json, picture),

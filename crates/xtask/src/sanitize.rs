@@ -1,5 +1,5 @@
 //! `cargo xtask sanitize`: the tests of the crates with `unsafe` code or lock-free hand-over, under
-//! AddressSanitizer and ThreadSanitizer.
+//! AddressSanitizer and ThreadSanitizer; `sanitize engine`: those of the engine, under the former.
 //!
 //! Needs a nightly toolchain. Without the component `rust-src` the standard library is the ordinary,
 //! uninstrumented one: AddressSanitizer loses little, ThreadSanitizer needs suppressions
@@ -10,7 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The packages whose tests run.
-const PACKAGES: [&str; 4] = ["albireo-storage", "albireo-partition", "albireo-redo", "albireo-archive"];
+const PACKAGES: [&str; 5] =
+    ["albireo-storage", "albireo-partition", "albireo-redo", "albireo-archive", "albireo-encoding"];
+
+/// Those of [`engine`]: what uses all of the above, by SQL.
+const ENGINE: [&str; 2] = ["albireo-olap", "albireo"];
 
 /// One more for addresses: generated code, whose runtime reads what it passes by address. Its calls share
 /// nothing but memory behind a lock.
@@ -65,17 +69,47 @@ pub fn run(root: &Path, sanitizers: &[Sanitizer]) -> Result<(), String> {
         return Ok(());
     };
     for sanitizer in sanitizers {
-        let status = command(root, *sanitizer, &nightly)
-            .status()
-            .map_err(|error| format!("cannot run rustup: {error}"))?;
-        if !status.success() {
-            return Err(format!("{} sanitizer: {status}", sanitizer.name()));
-        }
+        finished(&mut command(root, *sanitizer, &nightly), *sanitizer)?;
     }
     Ok(())
 }
 
+/// Runs the engine's tests under AddressSanitizer: as they are, or as `ALBIREO_FREEZE` and `ALBIREO_EVICT` of the
+/// environment say. DataFusion is built for it, which takes long, so this is no part of [`run`]. ThreadSanitizer would
+/// report DataFusion's and tokio's use of the standard library, which is not instrumented.
+///
+/// # Errors
+/// As of [`run`].
+pub fn engine(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    let Some(nightly) = find_nightly() else {
+        eprintln!("SKIPPED: sanitizers did not run; they need `rustup toolchain install nightly`");
+        return Ok(());
+    };
+    let mut command = toolchain(root, Sanitizer::Address, &nightly);
+    command.args(ENGINE.iter().flat_map(|package| ["-p", package])).arg("--no-fail-fast").args(arguments);
+    command.env(SANITIZED, "1").env("RUST_MIN_STACK", STACK);
+    finished(&mut command, Sanitizer::Address)
+}
+
+fn finished(command: &mut Command, sanitizer: Sanitizer) -> Result<(), String> {
+    let status = command.status().map_err(|error| format!("cannot run rustup: {error}"))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!("{} sanitizer: {status}", sanitizer.name())),
+    }
+}
+
 fn command(root: &Path, sanitizer: Sanitizer, nightly: &Nightly) -> Command {
+    let mut command = toolchain(root, sanitizer, nightly);
+    if sanitizer == Sanitizer::Address {
+        command.args(["-p", COMPILER]).env(SANITIZED, "1").env("RUST_MIN_STACK", STACK);
+    }
+    command.args(PACKAGES.iter().flat_map(|package| ["-p", package]));
+    command
+}
+
+/// Cargo's tests with a sanitizer, of packages yet to be named.
+fn toolchain(root: &Path, sanitizer: Sanitizer, nightly: &Nightly) -> Command {
     let name = sanitizer.name();
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let mut flags = format!("-Zsanitizer={name}");
@@ -85,11 +119,8 @@ fn command(root: &Path, sanitizer: Sanitizer, nightly: &Nightly) -> Command {
     }
     let mut command = Command::new("rustup");
     command.current_dir(root).args(["run", "nightly", "cargo", "test", "--lib", "--tests"]);
-    if sanitizer == Sanitizer::Address {
-        command.args(["-p", COMPILER]).env(SANITIZED, "1").env("RUST_MIN_STACK", STACK);
-    }
     // A target named explicitly keeps the flags away from build scripts and procedural macros.
-    command.args(["--target", &nightly.host]).args(PACKAGES.iter().flat_map(|package| ["-p", package]));
+    command.args(["--target", &nightly.host]);
     if nightly.has_source {
         command.arg("-Zbuild-std");
     }

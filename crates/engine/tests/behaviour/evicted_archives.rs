@@ -56,14 +56,18 @@ fn rows_that_an_archive_has_leave_memory_without_being_written() {
     if !rows_stay() {
         return;
     }
-    for partitions in [1, 3] {
+    // Texts that are compressed in memory stand in an archive in full: these have a file of their own.
+    for (partitions, compressed) in [(1, 0), (3, 0), (1, 1)] {
         let disk = MemoryDisk::default();
         let config = Config { partitions, ..small() };
         let db = open(&disk, config.clone());
         filled(&db);
+        if compressed == 0 {
+            run(&db, "UPDATE t SET q = NULL");
+        }
         let before = all(&db);
         archive_and_evict(&db);
-        assert_eq!(cold_paths(&disk), [] as [PathBuf; 0]);
+        assert_eq!(cold_paths(&disk).len(), compressed);
         assert_eq!(all(&db), before);
         assert!(db.evict_frozen() > 0, "what was fetched for transactions stays until it leaves again");
         assert_eq!(all(&db), before);
@@ -73,7 +77,7 @@ fn rows_that_an_archive_has_leave_memory_without_being_written() {
         // What was loaded from an archive lies in its files too.
         let db = open(&disk, config);
         evict(&db);
-        assert_eq!(cold_paths(&disk), [] as [PathBuf; 0]);
+        assert_eq!(cold_paths(&disk).len(), compressed);
         assert_eq!(all(&db), before);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! There, the columns of a chunk lie one behind the other, as Arrow arrays, of which the sections are made anew
 //! ([`ColumnPlace`]). A chunk is put there after the file was read whole, its checksums were right, and each column gave the
-//! bytes that are in memory; a column that does not, and every one of a file that is damaged, goes to files of our own.
+//! bytes that are in memory; a column that does not, and every one of a file that is damaged, goes to files of our own. So do
+//! compressed texts, which stand there in full: to compress them at each fetch takes longer than to read them.
 //!
 //! ```text
 //! archive/0000000007/t12-p0-c16.frozen.arrow    named by archives 7, 8 and 9, and pinned
