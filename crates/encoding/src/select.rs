@@ -7,6 +7,7 @@
 //!   Of rows that were dead when they were encoded it is not said whether their bits stay.
 //! - E-2 [`Test::Each`] is asked once for each value of a dictionary, each run or the constant, of whichever there is;
 //!   else once for each row that is not NULL and in the mask.
+//! - E-3 [`Test::Stored`] is for columns whose rows share values, and has a bit for each of these.
 
 mod compressed;
 mod entries;
@@ -45,6 +46,8 @@ pub enum Test<'t> {
     IsNotNull,
     /// What the function returns true for.
     Each(&'t mut dyn FnMut(ScalarRef<'_>) -> bool),
+    /// Of the values that rows share, one whose place ([`Column::places_into`]) has its bit set. No bit is set behind the last.
+    Stored(&'t [u64]),
 }
 
 /// What is left of a mask.
@@ -70,6 +73,7 @@ impl Test<'_> {
             Self::IsNull => false,
             Self::IsNotNull => true,
             Self::Each(passes) => passes(value),
+            Self::Stored(_) => unreachable!("a place is tested, not a value"),
         }
     }
 
@@ -95,7 +99,7 @@ impl Test<'_> {
             }
             Self::Between(lower, upper) => of(lower) && of(upper),
             Self::Prefix(_) | Self::Suffix(_) => kind == Kind::Text,
-            Self::IsNull | Self::IsNotNull | Self::Each(_) => true,
+            Self::IsNull | Self::IsNotNull | Self::Each(_) | Self::Stored(_) => true,
         };
         if !fine {
             wrong_kind("values that the test is for")
@@ -130,7 +134,7 @@ impl Test<'_> {
             }
             Self::IsNull => Some(false),
             Self::IsNotNull => Some(true),
-            Self::Suffix(_) | Self::Each(_) => None,
+            Self::Suffix(_) | Self::Each(_) | Self::Stored(_) => None,
         }
     }
 }
@@ -165,10 +169,15 @@ impl<S: Section> Column<S> {
     /// Clears the bits of rows for which `test` is not TRUE.
     ///
     /// # Panics
-    /// Values of the test are of another kind, or the mask is not one of the rows (see [`Selection::Mask`]).
+    /// Values of the test are of another kind, [`Test::Stored`] has not as many bits as rows share values, or the mask is
+    /// not one of the rows (see [`Selection::Mask`]).
     pub fn select(&self, test: &mut Test<'_>, mask: &mut [u64]) -> Selected {
         Selection::Mask(mask).check(self.rows());
         test.check(self.kind);
+        if let Test::Stored(passing) = test {
+            let words = self.shared().map(bits::words);
+            assert_eq!(words, Some(passing.len()), "a bit for each value that rows share");
+        }
         let before = bits::count(mask);
         match test {
             Test::IsNull => self.nulls.keep(mask),
@@ -222,6 +231,9 @@ impl<S: Section> Column<S> {
 
     /// Tests what the store has at the places of `mask`.
     fn select_places(&self, test: &mut Test<'_>, mask: &mut [u64]) {
+        if let Test::Stored(passing) = test {
+            return self.select_stored(passing, mask);
+        }
         if let Test::Each(passes) = test {
             if let Store::Constant(scalar) = &self.store {
                 if mask.iter().any(|word| *word != 0) && !passes(scalar.as_ref()) {
@@ -250,6 +262,15 @@ impl<S: Section> Column<S> {
             Store::FixedTexts { .. } | Store::Texts { .. } | Store::Lent(_) => self.select_texts(test, mask),
             Store::Packed(packed) => select_packed(packed, test, mask),
             Store::Compressed(texts) => compressed::select(texts.reader(), test, mask),
+        }
+    }
+
+    /// Tests the one value of a constant, or those of runs without a dictionary.
+    fn select_stored(&self, passing: &[u64], mask: &mut [u64]) {
+        match &self.store {
+            Store::Constant(_) if bits::get(passing, 0) => {}
+            Store::Constant(_) => mask.fill(0),
+            _ => mask.iter_mut().zip(passing).for_each(|(word, passing)| *word &= passing),
         }
     }
 

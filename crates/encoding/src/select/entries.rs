@@ -55,6 +55,10 @@ pub(super) fn select<S: Section>(
             }
             range_of(&passing)
         }
+        Test::Stored(stored) => {
+            passing.extend_from_slice(stored);
+            range_of(&passing)
+        }
         Test::Suffix(_) | Test::Each(_) => {
             passing.resize(bits::words(entries), 0);
             for code in 0..entries {

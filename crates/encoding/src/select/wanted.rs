@@ -32,7 +32,7 @@ impl<K: Key> Wanted<K> {
     }
 }
 
-/// The keys that pass `test`, which is none of [`Test::Prefix`], [`Test::Suffix`] and [`Test::Each`]; `key` is of a value.
+/// The keys that pass `test`, which is of values and their order; `key` is of a value.
 pub(super) fn wanted<K: Key>(test: &Test<'_>, key: impl Fn(ScalarRef<'_>) -> K) -> Wanted<K> {
     match test {
         Test::Equal(value) => Wanted::Range(key(*value), key(*value)),
@@ -56,7 +56,7 @@ pub(super) fn wanted<K: Key>(test: &Test<'_>, key: impl Fn(ScalarRef<'_>) -> K) 
         }
         Test::IsNull => Wanted::None,
         Test::IsNotNull => Wanted::Range(K::LEAST, K::GREATEST),
-        Test::Prefix(_) | Test::Suffix(_) | Test::Each(_) => wrong_kind("keys"),
+        Test::Prefix(_) | Test::Suffix(_) | Test::Each(_) | Test::Stored(_) => wrong_kind("keys"),
     }
 }
 

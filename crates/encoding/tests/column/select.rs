@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ops::Bound;
 
-use albireo_encoding::{Choose, Column, Kind, Scalar, ScalarRef, Selected, Test};
+use albireo_encoding::{Choose, Column, Kind, Scalar, ScalarRef, Selected, Selection, Test};
 use albireo_testing::{Random, test};
 
 use crate::support::{CHOICES, Data, any, bits, compare, draw, draw_mask, edges, near, text};
@@ -270,6 +270,34 @@ fn each_is_asked_once_for_each_value_run_or_constant() {
     assert_eq!(asked(&data, Choose::Plain, &few), (2, false));
     assert_eq!(asked(&data, Choose::Runs, &few), (2, true));
     assert_eq!(asked(&Data::texts(vec!["a"; 100]), Choose::Best, &[false; 100]), (0, true));
+}
+
+#[test]
+fn places_select_the_rows_whose_shared_values_are_among_them() {
+    test!().for_each_seed(0..100, |seed| {
+        let mut random = Random::new(seed);
+        let data = draw(Kind::ALL[seed as usize % Kind::ALL.len()], &mut random);
+        let mask = draw_mask(&mut random, data.rows());
+        let share = random.pick(&[0, 10, 50, 100]);
+        for column in data.forms(&CHOICES) {
+            let Some(shared) = column.shared() else { continue };
+            let passing: Vec<bool> = (0..shared).map(|_| random.percent(share)).collect();
+            let (mut after, mut places) = (bits(&mask), Vec::new());
+            column.select(&mut Test::Stored(&bits(&passing)), &mut after);
+            column.places_into(&Selection::All, &mut places);
+            for row in (0..data.rows()).filter(|row| data.live[*row]) {
+                let wanted = mask[row] && !data.nulls[row] && passing[usize::from(places[row])];
+                assert_eq!(after[row / 64] >> (row % 64) & 1 == 1, wanted, "row {row} of {}", column.form());
+            }
+        }
+    });
+}
+
+#[test]
+#[should_panic(expected = "a bit for each value")]
+fn places_of_a_column_whose_rows_share_nothing_are_refused() {
+    let column = Data::texts(["a", "b", "c"]).encode(Choose::Plain);
+    column.select(&mut Test::Stored(&[7]), &mut [7]);
 }
 
 #[test]

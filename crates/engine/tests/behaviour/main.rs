@@ -24,6 +24,7 @@ mod evicted;
 mod evicted_archives;
 mod files;
 mod frozen;
+mod frozen_expressions;
 mod frozen_extremes;
 mod frozen_groups;
 mod frozen_joins;

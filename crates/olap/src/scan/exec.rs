@@ -15,7 +15,7 @@ use std::task::{Context, Poll, ready};
 
 use albireo_base::ColumnId;
 use albireo_base::ids::CHUNK_ROWS;
-use arrow::array::{Array, RecordBatch, RecordBatchOptions};
+use arrow::array::RecordBatch;
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::BatchCoalescer;
 use arrow::datatypes::{DataType, SchemaRef};
@@ -25,8 +25,8 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ColumnStatistics, Result, Statistics};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
-use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
+use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_expr_common::physical_expr::{snapshot_generation, snapshot_physical_expr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
@@ -41,11 +41,12 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 use futures::Stream;
 
 use super::ahead::Turn;
+use super::computed::Computed;
 use super::gather::{self, Gatherer, Selection};
 use super::joined_texts::JoinedTexts;
 use super::kept::{KeptReader, Question};
 use super::masks::MaskReader;
-use super::predicate::{Predicate, Test, Verdict};
+use super::predicate::{Around, Predicate, Test, Verdict};
 use super::rows::materialize;
 use super::sums::{Adding, ChunkSums, Part};
 use super::text_ids::TextIds;
@@ -68,8 +69,8 @@ pub(crate) struct ScanSpec {
     pub(crate) table_schema: SchemaRef,
     /// Filters of our own kinds, all of which must hold.
     pub(crate) predicates: Vec<Predicate>,
-    /// Filters of other kinds.
-    pub(crate) others: Vec<OtherFilter>,
+    /// Filters that are expressions over several columns, or none.
+    pub(crate) others: Vec<Computed>,
     /// Readable form of all filters, for EXPLAIN.
     pub(crate) filters_text: String,
     /// Rows after which a partition may stop.
@@ -101,40 +102,8 @@ impl ScanSpec {
     pub(super) fn columns_read(&self, open: &[&Predicate]) -> BTreeSet<ColumnId> {
         let mut columns: BTreeSet<ColumnId> = self.projection.iter().copied().collect();
         open.iter().for_each(|predicate| predicate.columns(&mut columns));
-        columns.extend(self.others.iter().flat_map(|other| &other.columns));
+        columns.extend(self.others.iter().flat_map(Computed::columns));
         columns
-    }
-}
-
-/// A filter that is left to DataFusion, over the columns that it reads.
-#[derive(Clone)]
-pub(crate) struct OtherFilter {
-    expr: Arc<dyn PhysicalExpr>,
-    columns: Vec<ColumnId>,
-    schema: SchemaRef,
-}
-
-impl OtherFilter {
-    /// A filter over a relation's whole schema.
-    pub(crate) fn new(expr: Arc<dyn PhysicalExpr>, table_schema: &SchemaRef) -> Result<Self> {
-        let indices: BTreeSet<usize> = collect_columns(&expr).iter().map(Column::index).collect();
-        let indices: Vec<usize> = indices.into_iter().collect();
-        let schema = Arc::new(table_schema.project(&indices)?);
-        let columns = indices.iter().map(|&index| ColumnId(index as u16)).collect();
-        Ok(Self { expr: reassign_expr_columns(expr, &schema)?, columns, schema })
-    }
-
-    /// Evaluates it over all slots of a chunk.
-    fn mask(&self, chunk: &dyn ChunkData) -> Result<BooleanBuffer> {
-        let columns = self.columns.iter().map(|column| chunk.column(*column)).collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(chunk.slots()));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
-        let passed = self.expr.evaluate(&batch)?.into_array(chunk.slots())?;
-        let passed = datafusion::common::cast::as_boolean_array(&passed)?;
-        Ok(match passed.nulls() {
-            Some(nulls) => passed.values() & nulls.inner(),
-            None => passed.values().clone(),
-        })
     }
 }
 
@@ -497,6 +466,8 @@ pub(super) struct ScanStream {
     pruned: Count,
     kept_chunks: Count,
     added_chunks: Count,
+    /// Texts and rows for which expressions were evaluated.
+    computed: Count,
 }
 
 impl ScanStream {
@@ -527,6 +498,7 @@ impl ScanStream {
             pruned: MetricBuilder::new(&exec.metrics).counter("chunks_pruned", partition),
             kept_chunks: MetricBuilder::new(&exec.metrics).counter("chunks_kept", partition),
             added_chunks: MetricBuilder::new(&exec.metrics).counter("chunks_added", partition),
+            computed: MetricBuilder::new(&exec.metrics).counter("values_computed", partition),
         }
     }
 
@@ -657,9 +629,9 @@ impl ScanStream {
         }
         let mut mask = live;
         for predicate in open {
-            let passed = predicate.mask(chunk, mask.as_ref(), &mut |test| {
-                self.masks.mask(test, &spec, (i, chunk), kept.is_none())
-            })?;
+            let masks = &mut |test: &Test| self.masks.mask(test, &spec, (i, chunk), kept.is_none());
+            let mut around = Around { masks, computed: &self.computed };
+            let passed = predicate.mask(chunk, mask.as_ref(), &mut around)?;
             let passed = mask.map_or_else(|| passed.clone(), |m| &m & &passed);
             if passed.count_set_bits() == 0 {
                 if let Some(kept) = kept {
@@ -670,7 +642,7 @@ impl ScanStream {
             mask = Some(passed);
         }
         for other in &spec.others {
-            let passed = other.mask(chunk)?;
+            let passed = other.mask(chunk, mask.as_ref(), &self.computed)?;
             mask = Some(mask.map_or_else(|| passed.clone(), |m| &m & &passed));
         }
         self.deliver((i, chunk), mask, kept)

@@ -5,6 +5,7 @@
 
 mod ahead;
 mod codes;
+mod computed;
 pub(crate) mod exec;
 pub(crate) mod extremes;
 mod gather;

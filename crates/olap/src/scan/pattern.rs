@@ -2,14 +2,14 @@
 //!
 //! Responsible for: which patterns a scan decides itself, and their masks: of a column that is encoded a range of codes
 //! for a prefix, else a test of each value of its dictionary, or of the codes of packed or compressed texts; of another by
-//! Arrow's kernel, over the rows wanted only if these are few. Not responsible for: ILIKE, escapes and patterns that are not
-//! constant, which are left to DataFusion.
+//! Arrow's kernel, over the rows wanted only if these are few. Not responsible for: ILIKE, `_`, escapes and patterns that are
+//! not constant, which are expressions like others ([`super::computed`]).
 
 use std::sync::Arc;
 
 use albireo_base::ColumnId;
-use albireo_encoding::{ScalarRef, Selection, Test as Codes};
-use arrow::array::{Array, ArrayRef, BooleanArray, Scalar, StringViewArray};
+use albireo_encoding::{ScalarRef, Test as Codes};
+use arrow::array::{Array, ArrayRef, Scalar, StringViewArray};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::kernels::comparison;
 use arrow::datatypes::{DataType, Schema};
@@ -18,6 +18,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::Like;
 
 use super::codes;
+use super::computed::{scattered, values_of};
 use super::gather::is_sparse;
 use crate::relation::{ChunkData, EncodedColumn};
 
@@ -34,7 +35,8 @@ impl Pattern {
     pub(super) fn read(like: &Like, column: ColumnId, schema: &Schema) -> Option<Self> {
         let Expr::Literal(pattern, _) = &*like.pattern else { return None };
         let text = pattern.try_as_str().flatten()?;
-        let ours = !like.case_insensitive && like.escape_char.is_none() && !text.contains('\\');
+        let is_plain = !text.contains('\\') && Pieces::of(text).is_some();
+        let ours = !like.case_insensitive && like.escape_char.is_none() && is_plain;
         let is_text = *schema.field(column.index()).data_type() == DataType::Utf8View;
         (ours && is_text).then(|| Self { column, negated: like.negated, text: text.into() })
     }
@@ -46,30 +48,18 @@ impl Pattern {
         within: Option<&BooleanBuffer>,
     ) -> Result<BooleanBuffer, ArrowError> {
         let slots = chunk.slots();
-        let encoded = chunk.encoded(self.column);
-        if let (Some(column), Some(pieces)) = (&encoded, Pieces::of(&self.text)) {
+        if let (Some(column), Some(pieces)) = (chunk.encoded(self.column), Pieces::of(&self.text)) {
             return Ok(codes::narrowed(slots, within, |mask| match self.negated {
-                false => pieces.narrow(&**column, mask),
-                true => codes::reject(&**column, mask, |mask| pieces.narrow(&**column, mask)),
+                false => pieces.narrow(&*column, mask),
+                true => codes::reject(&*column, mask, |mask| pieces.narrow(&*column, mask)),
             }));
         }
         let selected = within.map_or(slots, BooleanBuffer::count_set_bits);
         let Some(within) = within.filter(|_| is_sparse(selected, slots)) else {
             return self.passed(&chunk.column(self.column));
         };
-        let texts = match encoded {
-            Some(column) => column.array(&Selection::Mask(&codes::words(within))),
-            None => {
-                let rows = BooleanArray::new(within.clone(), None);
-                arrow::compute::filter(&chunk.column(self.column), &rows)?
-            }
-        };
-        let passed = self.passed(&texts)?;
-        let mut mask = vec![0_u64; slots.div_ceil(64)];
-        for (at, row) in within.set_indices().enumerate() {
-            mask[row / 64] |= u64::from(passed.value(at)) << (row % 64);
-        }
-        Ok(BooleanBuffer::new(mask.into(), 0, slots))
+        let texts = values_of(chunk, self.column, Some(within))?;
+        Ok(scattered(&self.passed(&texts)?, within))
     }
 
     /// Which of the texts pass.

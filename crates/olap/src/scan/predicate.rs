@@ -1,5 +1,5 @@
 //! Filters that a scan decides itself: comparisons, BETWEEN, IN, LIKE and IS NULL of single columns with
-//! constants, joined by AND and OR.
+//! constants, and any other expression over one column of texts, joined by AND and OR.
 //!
 //! Responsible for: which filters these are, what a zone map proves about them, and evaluating
 //! them on a chunk, decimals as the 64-bit integers the storage keeps.
@@ -19,8 +19,10 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, Operator};
 use datafusion::physical_expr::{PhysicalExpr, expressions};
+use datafusion::physical_plan::metrics::Count;
 
 use super::codes;
+use super::computed::{Computed, is_of_one_text};
 use super::pattern::Pattern;
 use super::zones::{self, Zone};
 use crate::relation::ChunkData;
@@ -106,6 +108,7 @@ pub(crate) enum Predicate {
     Compare(Test),
     IsNull { column: ColumnId, negated: bool },
     Like(Pattern),
+    Computed(Computed),
     And(Vec<Predicate>),
     Or(Vec<Predicate>),
 }
@@ -123,17 +126,45 @@ pub(crate) struct Test {
     pub(super) ty: DataType,
 }
 
+/// Makes an expression over the relation's columns one that can be evaluated. `None`: it cannot be.
+pub(crate) type Make<'a> = dyn Fn(&Expr) -> Option<Computed> + 'a;
+
 impl Predicate {
-    /// Reads a filter over a relation of this schema. `None`: not one of ours. An unbound
-    /// parameter counts as a constant of its type: then only the shape matters.
-    pub(crate) fn read(expr: &Expr, schema: &SchemaRef) -> Option<Self> {
+    /// Whether a filter over a relation of this schema is one of ours. An unbound parameter counts as a constant of its type:
+    /// only the shape matters.
+    pub(crate) fn fits(expr: &Expr, schema: &SchemaRef) -> bool {
+        Self::read(expr, schema, &|_| Some(Computed::any())).is_some()
+    }
+
+    /// Reads a filter over a relation of this schema. `None`: not one of ours.
+    pub(crate) fn read(expr: &Expr, schema: &SchemaRef, make: &Make<'_>) -> Option<Self> {
+        // Where parts cannot be told apart, the whole may still be of one column.
+        Self::part(expr, schema, make).or_else(|| Self::computed(expr, schema, make))
+    }
+
+    fn part(expr: &Expr, schema: &SchemaRef, make: &Make<'_>) -> Option<Self> {
+        let part = |expr: &Expr| Self::part(expr, schema, make);
         match expr {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
-                Some(Self::And(vec![Self::read(left, schema)?, Self::read(right, schema)?]))
+                Some(Self::And(vec![part(left)?, part(right)?]))
             }
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
-                Some(Self::Or(vec![Self::read(left, schema)?, Self::read(right, schema)?]))
+                Some(Self::Or(vec![part(left)?, part(right)?]))
             }
+            _ => Self::simple(expr, schema).or_else(|| Self::computed(expr, schema, make)),
+        }
+    }
+
+    fn computed(expr: &Expr, schema: &SchemaRef, make: &Make<'_>) -> Option<Self> {
+        if !is_of_one_text(expr, schema) {
+            return None;
+        }
+        make(expr).map(Self::Computed)
+    }
+
+    /// A filter of one column that is no expression.
+    fn simple(expr: &Expr, schema: &SchemaRef) -> Option<Self> {
+        match expr {
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
                 let comparison = Comparison::of(*op)?;
                 match (column(left, schema), column(right, schema)) {
@@ -230,12 +261,13 @@ impl Predicate {
         Some(Self::Compare(Test { column, comparison, raw, value, ty: ty.clone() }))
     }
 
-    /// Whether it looks at each text by itself.
-    pub(crate) fn has_pattern(&self) -> bool {
+    /// What evaluating it costs, by rank: a pattern looks at each text by itself, an expression may do anything, and fail.
+    pub(crate) fn cost(&self) -> u8 {
         match self {
-            Self::Like(_) => true,
-            Self::Compare(_) | Self::IsNull { .. } => false,
-            Self::And(parts) | Self::Or(parts) => parts.iter().any(Self::has_pattern),
+            Self::Compare(_) | Self::IsNull { .. } => 0,
+            Self::Like(_) => 1,
+            Self::Computed(_) => 2,
+            Self::And(parts) | Self::Or(parts) => parts.iter().map(Self::cost).max().unwrap_or(0),
         }
     }
 
@@ -251,6 +283,7 @@ impl Predicate {
             Self::Like(pattern) => {
                 into.insert(pattern.column);
             }
+            Self::Computed(computed) => into.extend(computed.columns()),
             Self::And(parts) | Self::Or(parts) => parts.iter().for_each(|p| p.columns(into)),
         }
     }
@@ -268,7 +301,7 @@ impl Predicate {
                 into.extend([2, column.0.into(), (*negated).into()]);
                 Some(())
             }
-            Self::Like(_) => None,
+            Self::Like(_) | Self::Computed(_) => None,
             Self::Compare(test) => {
                 into.extend([3, test.column.0.into(), test.comparison as i64, test.raw?]);
                 Some(())
@@ -290,7 +323,7 @@ impl Predicate {
                 (Some(_), Some(Zone { range: None, .. })) => Verdict::None,
                 _ => Verdict::Some,
             },
-            Self::Like(_) => Verdict::Some,
+            Self::Like(_) | Self::Computed(_) => Verdict::Some,
             Self::IsNull { column, negated } => match zone(*column) {
                 Some(Zone { nulls: 0, .. }) => {
                     if *negated {
@@ -331,13 +364,13 @@ impl Predicate {
         }
     }
 
-    /// The rows that pass; `masks` gives those of a comparison. Of rows that are not `within` it may say either.
+    /// The rows that pass. Of rows that are not `within` it may say either.
     pub(crate) fn mask(
         &self,
         chunk: &dyn ChunkData,
         within: Option<&BooleanBuffer>,
-        masks: &mut Masks<'_>,
-    ) -> Result<BooleanBuffer, ArrowError> {
+        around: &mut Around<'_>,
+    ) -> datafusion::common::Result<BooleanBuffer> {
         if let Some(mask) = codes::list(self, chunk, within) {
             return Ok(mask);
         }
@@ -347,15 +380,17 @@ impl Predicate {
                 Some(column) => {
                     Ok(codes::narrowed(chunk.slots(), within, |mask| test.narrow(&*column, mask)))
                 }
-                None => masks(test),
+                None => Ok((around.masks)(test)?),
             },
-            Self::Compare(test) => masks(test),
+            Self::Compare(test) => Ok((around.masks)(test)?),
             Self::IsNull { column, negated } => Ok(is_null(chunk, *column, *negated, within)),
-            Self::Like(pattern) => pattern.mask(chunk, within),
+            Self::Like(pattern) => Ok(pattern.mask(chunk, within)?),
+            Self::Computed(computed) => computed.mask(chunk, within, around.computed),
             Self::And(parts) => {
-                let mut all: Option<BooleanBuffer> = None;
+                // Rows that are not wanted come back in no part: evaluating them might fail.
+                let mut all = within.cloned();
                 for part in parts {
-                    let passed = part.mask(chunk, all.as_ref().or(within), masks)?;
+                    let passed = part.mask(chunk, all.as_ref(), around)?;
                     all = Some(all.map_or_else(|| passed.clone(), |all| &all & &passed));
                 }
                 Ok(all.unwrap_or_else(|| BooleanBuffer::new_set(chunk.slots())))
@@ -363,7 +398,7 @@ impl Predicate {
             Self::Or(parts) => {
                 let mut any = BooleanBuffer::new_unset(chunk.slots());
                 for part in parts {
-                    any = &any | &part.mask(chunk, within, masks)?;
+                    any = &any | &part.mask(chunk, within, around)?;
                 }
                 Ok(any)
             }
@@ -395,6 +430,13 @@ fn is_null(
 
 /// Gives the mask of a comparison on a chunk.
 pub(crate) type Masks<'a> = dyn FnMut(&Test) -> Result<BooleanBuffer, ArrowError> + 'a;
+
+/// What filters take from the scan that evaluates them.
+pub(crate) struct Around<'a> {
+    pub(crate) masks: &'a mut Masks<'a>,
+    /// For how many texts and rows expressions were evaluated.
+    pub(crate) computed: &'a Count,
+}
 
 impl Test {
     /// The rows that pass.

@@ -18,7 +18,8 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::Caches;
-use super::exec::{OtherFilter, ScanExec, ScanSpec};
+use super::computed::Computed;
+use super::exec::{ScanExec, ScanSpec};
 use super::predicate::Predicate;
 use super::selectivity;
 use crate::context::QueryContext;
@@ -98,9 +99,9 @@ impl TableProvider for SnapshotTable {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        let answer = |filter: &&Expr| match Predicate::read(filter, &self.schema) {
-            Some(_) => TableProviderFilterPushDown::Exact,
-            None => TableProviderFilterPushDown::Unsupported,
+        let answer = |filter: &&Expr| match Predicate::fits(filter, &self.schema) {
+            true => TableProviderFilterPushDown::Exact,
+            false => TableProviderFilterPushDown::Unsupported,
         };
         Ok(filters.iter().map(answer).collect())
     }
@@ -120,16 +121,16 @@ impl TableProvider for SnapshotTable {
             .snapshot
             .relation(self.relation.id)
             .ok_or_else(|| external(internal(format!("{} is not in the snapshot", self.relation.name))))?;
+        let computed = |filter: &Expr| -> Result<Computed> {
+            let schema = DFSchema::try_from(Arc::clone(&self.schema))?;
+            Computed::new(state.create_physical_expr(unqualified(filter)?, &schema)?, &self.schema)
+        };
         let mut predicates = Vec::new();
         let mut others = Vec::new();
         for filter in filters {
-            match Predicate::read(filter, &self.schema) {
+            match Predicate::read(filter, &self.schema, &|part| computed(part).ok()) {
                 Some(predicate) => predicates.push(predicate),
-                None => {
-                    let schema = DFSchema::try_from(Arc::clone(&self.schema))?;
-                    let expr = state.create_physical_expr(unqualified(filter)?, &schema)?;
-                    others.push(OtherFilter::new(expr, &self.schema)?);
-                }
+                None => others.push(computed(filter)?),
             }
         }
         cheapest_first(&mut predicates);
@@ -170,12 +171,13 @@ impl TableProvider for SnapshotTable {
 /// Threads for each core that scan what is mostly away: two for each did not keep the disk busy.
 pub(crate) const READERS: usize = 3;
 
-/// Patterns last; else filters over fewer columns first: they are the likelier to be decided by a zone map.
+/// Expressions last, and patterns before them; else filters over fewer columns first: they are the likelier to be decided by
+/// a zone map.
 fn cheapest_first(predicates: &mut [Predicate]) {
     predicates.sort_by_key(|predicate| {
         let mut columns = BTreeSet::new();
         predicate.columns(&mut columns);
-        (predicate.has_pattern(), columns.len())
+        (predicate.cost(), columns.len())
     });
 }
 
