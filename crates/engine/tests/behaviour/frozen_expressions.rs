@@ -158,6 +158,8 @@ fn text_of_rows_that_another_filter_refuses_raises_no_error() {
         "n < 10 AND (length(v) * 1000000000 > 5 OR id = 77)",
         "n < 10 AND 1 / (length(v) - 3) < 0",
         "v < 'v10' AND 1 / (length(v) - 3) < 0",
+        "length(v) = 3 OR 1 / (length(v) - 3) < 0",
+        "n >= 10 OR 1 / (length(v) - 3) < 0",
     ] {
         let query = format!("SELECT count(*), sum(id) FROM t WHERE {condition}");
         assert_eq!(ask(&frozen, &query), ask(&hot, &query), "{condition}");
@@ -184,7 +186,8 @@ fn parameters_of_expressions_are_those_of_each_execution() {
 fn computed(db: &Database, condition: &str) -> String {
     let query = format!("EXPLAIN ANALYZE SELECT count(*) FROM t WHERE {condition}");
     let plan = format!("{:?}", db.execute(&query).unwrap());
-    let computed = plan.split("values_computed=").nth(1).expect("a scan says how many it computed");
+    let computed =
+        plan.split("values_computed=").nth(1).unwrap_or_else(|| panic!("a scan says how many: {plan}"));
     computed[..computed.find([',', ']']).expect("metrics end")].to_owned()
 }
 
@@ -210,7 +213,8 @@ fn expression_is_evaluated_once_for_each_text_of_a_chunk() {
     assert_eq!(computed(&db, "upper(one) = 'V7'"), "2");
     // Each row has another text, or fewer rows are wanted than there are texts.
     assert_eq!(computed(&db, "upper(z) = 'V7'"), by_row);
-    assert_eq!(computed(&db, "id BETWEEN 40 AND 45 AND upper(v) = 'V7'"), "6");
+    let two = "z IN ('unique 7919', 'unique 15838') AND upper(v) = 'V7'";
+    assert_eq!(computed(&db, two), "2");
     // Equality, lists, ranges and beginnings need no evaluation.
     assert_eq!(computed(&db, "v = 'v7' OR v IN ('v1', 'v2') OR v > 'v9' OR v LIKE 'v8%'"), "0");
 }

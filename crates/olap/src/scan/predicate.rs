@@ -396,11 +396,14 @@ impl Predicate {
                 Ok(all.unwrap_or_else(|| BooleanBuffer::new_set(chunk.slots())))
             }
             Self::Or(parts) => {
-                let mut any = BooleanBuffer::new_unset(chunk.slots());
+                let mut any: Option<BooleanBuffer> = None;
                 for part in parts {
-                    any = &any | &part.mask(chunk, within, around)?;
+                    // Rows that have passed are not looked at again: evaluating them might fail.
+                    let left = any.as_ref().map(|any| within.map_or_else(|| !any, |within| within & &!any));
+                    let passed = part.mask(chunk, left.as_ref().or(within), around)?;
+                    any = Some(any.map_or_else(|| passed.clone(), |any| &any | &passed));
                 }
-                Ok(any)
+                Ok(any.unwrap_or_else(|| BooleanBuffer::new_unset(chunk.slots())))
             }
         }
     }
