@@ -490,7 +490,14 @@ impl Connection {
                 report.emptied, report.moved
             )
         });
-        let notices = emptied.into_iter().chain([done]).collect();
+        let unfetched = (report.unfetched > 0).then(|| {
+            format!(
+                "{} evicted chunks left as they are, most of whose rows are gone: there was no memory for the others, or they \
+                 cannot be read",
+                report.unfetched
+            )
+        });
+        let notices = emptied.into_iter().chain(unfetched).chain([done]).collect();
         Ok(Outcome::Done { tag: "CALL".into(), rows: 0, notices })
     }
 

@@ -14,7 +14,7 @@
 //! Paper: Funke, Kemper and Neumann, *Compacting Transactional Data in Hybrid OLTP & OLAP Databases*, VLDB 2012, §4.2.
 
 use albireo_base::PartitionId;
-use albireo_storage::{AwayChunk, ColdChunk, EncodedChunk, EvictedChunk, Frozen, Table, TableError};
+use albireo_storage::{AwayChunk, ColdChunk, EncodedChunk, Evicted, EvictedChunk, Frozen, Table, TableError};
 
 use crate::Partitions;
 use crate::handle::TableHandle;
@@ -23,12 +23,14 @@ use crate::handle::TableHandle;
 const ROWS_OF_A_STEP: usize = 32;
 
 /// What a step has done in which rows move out of a chunk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum MoveOut {
     /// So many rows have moved; more may be there.
     Moved(u64),
     /// So many have moved, and the chunk is empty now.
     Emptied(u64),
+    /// None: the chunk is to be fetched first, by somebody who owns no partition.
+    Away(Evicted),
     /// Not now: somebody may hold on to TIDs, or it is not a frozen chunk that holds anything.
     Refused,
 }
@@ -128,6 +130,9 @@ impl Partitions {
 fn move_some(target: &mut Table, chunk: u32) -> Result<(MoveOut, Option<impl Sized + use<>>), TableError> {
     if !target.may_move_out(chunk) {
         return Ok((MoveOut::Refused, None));
+    }
+    if let Some(away) = target.away_to_move_out(chunk) {
+        return Ok((MoveOut::Away(away), None));
     }
     let mut rows = 0;
     let emptied = target.move_out(chunk, ROWS_OF_A_STEP, |_, _| rows += 1)?;

@@ -357,10 +357,15 @@ impl BlockPool {
     /// By how many bytes what is taken leaves less than so many margins of what others than deletions may use. A margin is
     /// a 64th of that, but at least 8 MiB, and at most an eighth.
     pub fn excess_bytes(&self, margins: u64) -> u64 {
+        self.excess_bytes_with(0, margins)
+    }
+
+    /// The same, if so many more bytes were taken.
+    pub fn excess_bytes_with(&self, more_bytes: u64, margins: u64) -> u64 {
         let usable = self.inner.limit_bytes - self.inner.kept_bytes;
         let margin = (usable / 64).max(LEAST_MARGIN_BYTES.min(usable / 8));
         let taken = self.inner.state.lock().taken_bytes();
-        taken.saturating_sub(usable.saturating_sub(margin * margins))
+        (taken + more_bytes).saturating_sub(usable.saturating_sub(margin * margins))
     }
 
     /// Whether little is left.

@@ -371,6 +371,11 @@ impl Database {
         is_short.then(|| cold().iter().map_while(put).collect())
     }
 
+    /// Whether memory has room for so many bytes, so that nothing has to leave for them.
+    pub(super) fn has_room(&self, bytes: u64) -> bool {
+        self.inner.pool.excess_bytes_with(bytes, SHORT) == 0
+    }
+
     /// Whether rows may leave memory.
     pub(super) fn may_evict(&self) -> bool {
         self.inner.evicting.shelves.get().is_some()

@@ -23,8 +23,8 @@
 //! What transactions read often ([`OFTEN`]) is not frozen for its age, and last where memory is short: who reads a frozen row
 //! decodes it each time.
 //!
-//! A frozen chunk most of whose rows have died since is emptied, so that it is let go of: what is left of it moves, and
-//! is frozen again where it moved to, in time. So is what is left of a chunk that has blocks: it waits for new rows in its
+//! A frozen chunk most of whose rows have died since is emptied, so that it is let go of (`packing`): what is left of it
+//! moves, and is frozen again where it moved to, in time. So is what is left of a chunk that has blocks: it waits for new rows in its
 //! free slots, and is not frozen while most slots are.
 
 use std::collections::{BTreeMap, HashMap};
@@ -39,7 +39,8 @@ use albireo_storage::{ChunkView, ColumnSet, SnapshotScope};
 use parking_lot::{Condvar, Mutex};
 
 use super::cooling::{Changes, Cooling, Window};
-use super::{CHUNKS_AT_ONCE, FreezeReport, How, Pick, is_mostly_holes};
+use super::packing::{Unread, is_mostly_holes};
+use super::{CHUNKS_AT_ONCE, FreezeReport, How, Pick};
 use crate::Database;
 use crate::errors::no_thread;
 
@@ -111,6 +112,8 @@ pub(crate) struct Freezing {
     seen: Mutex<HashMap<(TableId, ChunkPlace), Seen>>,
     /// What became of such chunks of each table.
     habits: Mutex<HashMap<TableId, Habits>>,
+    /// Evicted chunks of holes that cannot be read.
+    pub(super) unread: Unread,
     is_closing: Mutex<bool>,
     /// Told when the database closes.
     ends: Condvar,
@@ -120,9 +123,9 @@ pub(crate) struct Freezing {
 
 impl Freezing {
     pub(crate) fn new(schedule: FreezeSchedule) -> Self {
-        let (seen, habits, is_closing) = (Mutex::default(), Mutex::default(), Mutex::new(false));
-        let statements = AtomicU32::new(0);
-        Self { schedule, seen, habits, is_closing, ends: Condvar::new(), statements }
+        let (seen, habits, unread) = (Mutex::default(), Mutex::default(), Unread::default());
+        let (is_closing, statements) = (Mutex::new(false), AtomicU32::new(0));
+        Self { schedule, seen, habits, unread, is_closing, ends: Condvar::new(), statements }
     }
 
     pub(crate) fn close(&self) {
@@ -431,6 +434,7 @@ impl Database {
             self.inner.freezing.seen.lock().extract_if(|(table, _), _| !is_there(table)).collect::<Vec<_>>();
         self.end_cooling_of(gone.into_iter().filter_map(|(key, seen)| seen.cooling.is_on.then_some(key)));
         self.inner.freezing.habits.lock().retain(|table, _| is_there(table));
+        self.inner.freezing.unread.retain(|table| catalog.table(table).is_some());
         if tables.is_empty() {
             return Ok(Vec::new());
         }
@@ -450,7 +454,8 @@ impl Database {
             for chunk in (0..view.chunk_count()).map(|number| view.chunk(number)) {
                 let place = (chunk.partition(), chunk.number());
                 let live = chunk.live_rows();
-                if is_mostly_holes(&chunk, live) {
+                let is_useless = || live > 0 && chunk.is_evicted() && self.inner.freezing.unread.has(&chunk);
+                if is_mostly_holes(&chunk, live) && !is_useless() {
                     due.holey.push((place, live));
                 }
                 if !chunk.is_encodable() || is_mostly_free(&chunk, live) {

@@ -11,6 +11,7 @@ mod cooling;
 mod everything;
 mod evictor;
 mod freezer;
+mod packing;
 mod shelf;
 mod verify;
 mod view;
@@ -19,7 +20,7 @@ use std::collections::BTreeMap;
 
 use albireo_base::{PartitionId, SqlError};
 use albireo_execute::errors::out_of_memory;
-use albireo_partition::{MoveOut, TableHandle};
+use albireo_partition::TableHandle;
 use albireo_storage::{BlockPool, ChunkEncoder, ChunkView, ColumnSet, EncodedChunk, SnapshotScope};
 
 use albireo_sql::names::QualifiedName;
@@ -36,16 +37,12 @@ pub use freezer::FreezeSchedule;
 pub(crate) use freezer::Freezing;
 pub(crate) use verify::VerifyReport;
 
+use packing::is_mostly_holes;
+
 /// Chunks that are encoded from one snapshot: while it lives, writers copy the blocks that they change.
 const CHUNKS_OF_A_ROUND: usize = 32;
 /// The same where memory is short.
 const CHUNKS_AT_ONCE: usize = 4;
-
-/// Whether most rows of a frozen chunk have died since, of which so many live. An empty one has none that could. What is
-/// left of one that is evicted is not worth to be fetched.
-fn is_mostly_holes(chunk: &ChunkView<'_>, live: usize) -> bool {
-    chunk.frozen_rows().is_some_and(|rows| live * 2 < rows) && (live == 0 || !chunk.is_evicted())
-}
 
 /// Which chunks of a table are frozen, by partition and number, and how.
 #[derive(Clone, Copy)]
@@ -94,6 +91,8 @@ pub struct FreezeReport {
     pub emptied: u64,
     /// Rows that moved out of these.
     pub moved: u64,
+    /// Evicted chunks most of whose rows had died that stayed so: there was no room in memory, or they cannot be read.
+    pub unfetched: u64,
     /// Chunks that began to cool: their rows move out before they are written.
     pub cooled: u64,
 }
@@ -153,29 +152,6 @@ impl Database {
             next = self.freeze_round(table, first, pick, report)?;
         }
         Ok(())
-    }
-
-    /// Moves the rows out of a frozen chunk, a few at a time, and lets go of it. It may stay as it is, or half way.
-    ///
-    /// # Errors
-    /// There is no memory.
-    fn empty_chunk(
-        &self,
-        table: TableHandle,
-        (partition, chunk): (PartitionId, u32),
-        report: &mut FreezeReport,
-    ) -> Result<(), SqlError> {
-        loop {
-            let step = self.inner.partitions.move_out(table, partition, chunk);
-            match step.map_err(|error| self.explain_table(error))? {
-                MoveOut::Moved(rows) => report.moved += rows,
-                MoveOut::Emptied(rows) => {
-                    (report.moved, report.emptied) = (report.moved + rows, report.emptied + 1);
-                    return Ok(());
-                }
-                MoveOut::Refused => return Ok(()),
-            }
-        }
     }
 
     /// Freezes some chunks from the `first` on; gives the one after them, if there is one.

@@ -1,7 +1,7 @@
 //! `albireo.chunks`: a row for each chunk of each table.
 //!
 //! The state of a chunk that has blocks is its [`Temperature`]; its reason says why it is not frozen, and names its table's
-//! time, not how much of that has passed.
+//! time, not how much of that has passed. An evicted one has a reason if most of its rows are gone and it is there still.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use albireo_sql::TableDef;
 use albireo_storage::{ChunkView, ColumnSet, SnapshotScope, Table, WhyHot};
 
 use super::freezer::{Seen, Temperature, is_mostly_free};
+use super::packing::is_mostly_holes;
 use crate::Database;
 
 impl Database {
@@ -53,7 +54,7 @@ impl Database {
         let (slots, live) = (chunk.slots(), chunk.live_rows());
         let (state, reason) = match chunk.frozen_rows() {
             Some(0) => ("empty", None),
-            Some(_) if chunk.is_evicted() => ("evicted", None),
+            Some(_) if chunk.is_evicted() => ("evicted", self.unpacked(def, chunk, live)),
             Some(_) => ("frozen", None),
             None => {
                 let unfrozen = self.unfrozen(def, chunk, live, now);
@@ -79,6 +80,22 @@ impl Database {
             forms.unwrap_or(Value::Null),
             reason.map_or(Value::Null, Value::Text),
         ]
+    }
+
+    /// Why an evicted chunk most of whose rows are gone, of which so many live, is as it is.
+    fn unpacked(&self, def: &TableDef, chunk: &ChunkView<'_>, live: usize) -> Option<String> {
+        if !is_mostly_holes(chunk, live) {
+            return None;
+        }
+        match self.inner.freezing.unread.why(chunk) {
+            Some(why) => Some(format!("most of its rows are gone, the others cannot be read: {why}")),
+            None => {
+                let by_itself = self.inner.freezing.after(def);
+                by_itself.map(|_| {
+                    "most of its rows are gone, the others wait for a look and for memory".to_owned()
+                })
+            }
+        }
     }
 
     /// What is known of a chunk that has blocks, of whose rows so many live.

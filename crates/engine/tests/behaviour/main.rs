@@ -22,6 +22,7 @@ mod durable;
 mod errors;
 mod evicted;
 mod evicted_archives;
+mod evicted_holes;
 mod files;
 mod frozen;
 mod frozen_expressions;

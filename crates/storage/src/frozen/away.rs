@@ -160,9 +160,24 @@ impl Evicted {
         Some(Self { first, others: chunks.collect() })
     }
 
+    /// For somebody who runs no transaction and wants a chunk to be here; `None` if it is.
+    pub(crate) fn of(chunk: &Arc<FrozenChunk>) -> Option<Self> {
+        chunk.is_away().then(|| Self { first: Wanted::new(Arc::clone(chunk)), others: Vec::new() })
+    }
+
     /// How many chunks there are.
     pub fn chunks(&self) -> usize {
         1 + self.others.len()
+    }
+
+    /// What no other frozen chunk than the first has ([`crate::ChunkView::frozen_id`]).
+    pub fn first_id(&self) -> u64 {
+        self.first.0.id
+    }
+
+    /// Bytes that the first chunk lacks.
+    pub fn first_bytes(&self) -> u64 {
+        self.first.0.absent_bytes()
     }
 
     /// Has the first chunk in memory, when this returns, and of the others those that can be read and for which there is
@@ -389,6 +404,15 @@ impl FrozenChunk {
     /// Those of some columns that are not here.
     fn absent_of(&self, columns: ColumnSet) -> impl Iterator<Item = ColumnId> {
         self.columns().filter(move |column| columns.has(*column) && self.residence.get(*column).is_none())
+    }
+
+    /// Bytes of the columns that are not here.
+    fn absent_bytes(&self) -> u64 {
+        let Some(away) = &self.residence.away else { return 0 };
+        let of_column = |column: ColumnId| -> u64 {
+            away.heads[column.index()].sections().map(|(_, length)| *length).sum()
+        };
+        self.absent_of(ColumnSet::ALL).map(of_column).sum()
     }
 
     /// A reader will read what is away of some columns.

@@ -11,6 +11,7 @@ use albireo_base::Tid;
 
 use super::{Table, TableError};
 use crate::frozen::EncodedChunk;
+use crate::frozen::away::Evicted;
 use crate::rows::{Replaced, WhyHot};
 use crate::undo::UndoLog;
 
@@ -78,9 +79,16 @@ impl Table {
         self.rows.may_move_out(chunk)
     }
 
+    /// What has to be fetched before rows move out of a chunk; `None` if it is in memory, or no row lives there.
+    pub fn away_to_move_out(&self, chunk: u32) -> Option<Evicted> {
+        let first = Tid::new(chunk as usize, 0);
+        let away = Evicted::of(self.rows.frozen_chunk(first)?)?;
+        self.rows.next_of_chunk(first).map(|_| away)
+    }
+
     /// Moves up to `most` rows out of a frozen chunk, and tells their TIDs before and after. Lets go of the chunk if no
-    /// row lives there any more, and gives what it held. The caller is between two transactions, and nobody holds on to
-    /// the TIDs.
+    /// row lives there any more, and gives what it held. The caller is between two transactions, nobody holds on to the
+    /// TIDs, and nothing is to be fetched ([`Table::away_to_move_out`]).
     ///
     /// # Errors
     /// There is no memory; rows that were told have moved.
