@@ -56,6 +56,7 @@ impl Database {
         self.empty_those(table, &has_holes, &|| true, &mut report)?;
         self.inner.partitions.end_chunks(table);
         self.freeze_those(table, Pick { wants: &|_| true, goes_on: &|| true, how: How::Here }, &mut report)
+            .map(drop)
     }
 
     fn freeze_everything(&self) {

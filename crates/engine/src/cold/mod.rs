@@ -2,7 +2,7 @@
 //!
 //! A round takes a snapshot of a table, encodes some chunks that have blocks from what it shows, and has each take the
 //! place of its blocks if nobody has written it since. What was written stays as it is, and is looked at again in a later
-//! round.
+//! round; who asked for it has it encoded again a few times, each chunk alone, so that there is little time to write it.
 //!
 //! Paper: Funke, Kemper and Neumann, *Compacting Transactional Data in Hybrid OLTP & OLAP Databases*, VLDB 2012, §4.
 
@@ -13,15 +13,17 @@ mod evictor;
 mod freezer;
 mod packing;
 mod shelf;
+#[cfg(test)]
+mod tests;
 mod verify;
 mod view;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use albireo_base::{PartitionId, SqlError};
 use albireo_execute::errors::out_of_memory;
 use albireo_partition::TableHandle;
-use albireo_storage::{BlockPool, ChunkEncoder, ChunkView, ColumnSet, EncodedChunk, SnapshotScope};
+use albireo_storage::{BlockPool, ChunkEncoder, ChunkView, ColumnSet, EncodedChunk, SnapshotScope, WhyHot};
 
 use albireo_sql::names::QualifiedName;
 use albireo_sql::source::Source;
@@ -37,17 +39,20 @@ pub use freezer::FreezeSchedule;
 pub(crate) use freezer::Freezing;
 pub(crate) use verify::VerifyReport;
 
+use freezer::ChunkPlace;
 use packing::is_mostly_holes;
 
 /// Chunks that are encoded from one snapshot: while it lives, writers copy the blocks that they change.
 const CHUNKS_OF_A_ROUND: usize = 32;
 /// The same where memory is short.
 const CHUNKS_AT_ONCE: usize = 4;
+/// How often a chunk is encoded again that was written meanwhile, when somebody has asked for it to be frozen.
+const TIMES_AGAIN: u32 = 4;
 
 /// Which chunks of a table are frozen, by partition and number, and how.
 #[derive(Clone, Copy)]
 struct Pick<'p> {
-    wants: &'p dyn Fn(&(PartitionId, u32)) -> bool,
+    wants: &'p dyn Fn(&ChunkPlace) -> bool,
     goes_on: &'p (dyn Fn() -> bool + Sync),
     how: How<'p>,
 }
@@ -57,6 +62,8 @@ struct Pick<'p> {
 enum How<'p> {
     /// At once, on this thread.
     Here,
+    /// The same, one at a time.
+    Alone,
     /// On a thread that gives way to all others.
     Gently,
     /// Here, and a few at a time.
@@ -69,10 +76,20 @@ impl How<'_> {
     /// Chunks that are encoded from one snapshot.
     fn chunks_of_a_round(self) -> usize {
         match self {
+            Self::Alone => 1,
             Self::Here | Self::Gently => CHUNKS_OF_A_ROUND,
             Self::AtOnce | Self::ToLeave(_) => CHUNKS_AT_ONCE,
         }
     }
+}
+
+/// What a round has done besides.
+#[derive(Default)]
+struct Round {
+    /// The chunk to go on with, if there is one.
+    next: Option<ChunkPlace>,
+    /// Chunks that are as they were, because somebody wrote them while they were encoded.
+    written: Vec<ChunkPlace>,
 }
 
 /// What freezing a table has done.
@@ -87,6 +104,8 @@ pub struct FreezeReport {
     pub block_bytes: u64,
     /// Chunks that stayed as they are: new rows come to them, or somebody wrote them meanwhile.
     pub left: u64,
+    /// How often a chunk was encoded again that somebody wrote meanwhile.
+    pub again: u64,
     /// Frozen chunks that were emptied, because most of their rows had died.
     pub emptied: u64,
     /// Rows that moved out of these.
@@ -115,7 +134,7 @@ impl Database {
         // Without memory for that, freezing gives some back.
         let emptied = self.empty_those(table, &holey, goes_on, &mut report);
         self.inner.partitions.end_chunks(table);
-        self.freeze_those(table, Pick { wants: &|_| true, goes_on, how: How::Here }, &mut report)?;
+        self.freeze_until_done(table, Pick { wants: &|_| true, goes_on, how: How::Here }, &mut report)?;
         emptied.map(|()| report)
     }
 
@@ -140,41 +159,64 @@ impl Database {
         Ok(())
     }
 
-    /// Freezes some chunks of a table, a few in each round.
-    fn freeze_those(
+    /// Freezes some chunks of a table. What was written while it was encoded is encoded again, up to [`TIMES_AGAIN`] times.
+    fn freeze_until_done(
         &self,
         table: TableHandle,
         pick: Pick<'_>,
         report: &mut FreezeReport,
     ) -> Result<(), SqlError> {
-        let mut next = Some((PartitionId(0), 0));
-        while let Some(first) = next.filter(|_| (pick.goes_on)()) {
-            next = self.freeze_round(table, first, pick, report)?;
+        let mut written = self.freeze_those(table, pick, report)?;
+        for _ in 0..TIMES_AGAIN {
+            if written.is_empty() || !(pick.goes_on)() {
+                break;
+            }
+            let these: BTreeSet<ChunkPlace> = written.into_iter().collect();
+            report.left -= these.len() as u64;
+            report.again += these.len() as u64;
+            let wants = |place: &ChunkPlace| these.contains(place) && (pick.wants)(place);
+            let alone = Pick { wants: &wants, goes_on: pick.goes_on, how: How::Alone };
+            written = self.freeze_those(table, alone, report)?;
         }
         Ok(())
     }
 
-    /// Freezes some chunks from the `first` on; gives the one after them, if there is one.
+    /// Freezes some chunks of a table, a few in each round; gives those that somebody wrote meanwhile.
+    fn freeze_those(
+        &self,
+        table: TableHandle,
+        pick: Pick<'_>,
+        report: &mut FreezeReport,
+    ) -> Result<Vec<ChunkPlace>, SqlError> {
+        let (mut next, mut written) = (Some((PartitionId(0), 0)), Vec::new());
+        while let Some(first) = next.filter(|_| (pick.goes_on)()) {
+            let round = self.freeze_round(table, first, pick, report)?;
+            next = round.next;
+            written.extend(round.written);
+        }
+        Ok(written)
+    }
+
+    /// Freezes some chunks from the `first` on.
     fn freeze_round(
         &self,
         table: TableHandle,
-        first: (PartitionId, u32),
+        first: ChunkPlace,
         pick: Pick<'_>,
         report: &mut FreezeReport,
-    ) -> Result<Option<(PartitionId, u32)>, SqlError> {
+    ) -> Result<Round, SqlError> {
         let scope = SnapshotScope::Tables([(table.id(), ColumnSet::ALL)].into());
         let snapshot = self.inner.partitions.snapshot(&scope);
         let snapshot = snapshot.map_err(|spent| crate::errors::session(spent.into()))?;
-        let Some(view) = snapshot.table(table.id()) else { return Ok(None) };
-        let mut next = None;
-        let mut those = Vec::new();
+        let Some(view) = snapshot.table(table.id()) else { return Ok(Round::default()) };
+        let (mut round, mut those) = (Round::default(), Vec::new());
         for chunk in (0..view.chunk_count()).map(|number| view.chunk(number)) {
             let place = (chunk.partition(), chunk.number());
             if place < first || chunk.is_frozen() || !(pick.wants)(&place) {
                 continue;
             }
             if those.len() == pick.how.chunks_of_a_round() {
-                next = Some(place);
+                round.next = Some(place);
                 break;
             }
             match chunk.is_encodable() {
@@ -183,50 +225,56 @@ impl Database {
             }
         }
         if those.is_empty() {
-            return Ok(next);
+            return Ok(round);
         }
         let encode = || {
             let mut encoder = ChunkEncoder::default();
             let encoded = those.iter().map(|chunk| match pick.how {
                 How::ToLeave(pool) => chunk.encode_in(&mut encoder, pool),
-                How::Here | How::Gently | How::AtOnce => chunk.encode(&mut encoder),
+                How::Here | How::Alone | How::Gently | How::AtOnce => chunk.encode(&mut encoder),
             });
             let encoded = encoded.inspect(|_| albireo_env::give_way());
             encoded.collect::<Result<Vec<_>, _>>()
         };
         let encoded = match pick.how {
             How::Gently => at_low_priority("albireo-encode", encode),
-            How::Here | How::AtOnce | How::ToLeave(_) => encode(),
+            How::Here | How::Alone | How::AtOnce | How::ToLeave(_) => encode(),
         };
         let mut of_partitions: BTreeMap<PartitionId, Vec<(EncodedChunk, u64)>> = BTreeMap::new();
         for (chunk, encoded) in those.iter().zip(encoded.map_err(out_of_memory)?) {
             of_partitions.entry(chunk.partition()).or_default().push((encoded, chunk.block_bytes()));
         }
         for (partition, chunks) in of_partitions {
-            self.install_frozen(table, partition, chunks, report);
+            round.written.extend(self.install_frozen(table, partition, chunks, report));
         }
-        Ok(next)
+        Ok(round)
     }
 
+    /// Has chunks take the place of their blocks; gives those that somebody wrote meanwhile.
     fn install_frozen(
         &self,
         table: TableHandle,
         partition: PartitionId,
         chunks: Vec<(EncodedChunk, u64)>,
         report: &mut FreezeReport,
-    ) {
+    ) -> Vec<ChunkPlace> {
         let of_chunk = |(chunk, blocks): (EncodedChunk, u64)| ((chunk.memory_bytes(), blocks), chunk);
         let (bytes, chunks): (Vec<_>, Vec<_>) = chunks.into_iter().map(of_chunk).unzip();
         let done = self.inner.partitions.freeze(table, partition, chunks);
-        for ((_, outcome), (bytes, blocks)) in done.into_iter().zip(bytes) {
+        let mut written = Vec::new();
+        for ((number, outcome), (bytes, blocks)) in done.into_iter().zip(bytes) {
             match outcome {
                 Ok(()) => {
                     report.chunks += 1;
                     report.bytes += bytes;
                     report.block_bytes += blocks;
                 }
-                Err(_) => report.left += 1,
+                Err(why) => {
+                    report.left += 1;
+                    written.extend((why == WhyHot::Changed).then_some((partition, number)));
+                }
             }
         }
+        written
     }
 }
