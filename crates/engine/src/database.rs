@@ -601,7 +601,7 @@ impl Database {
     pub(crate) fn explain_call(&self, error: CallError) -> SqlError {
         let catalog = self.catalog();
         let key_of = |table, index, tid| self.key_of(&catalog, table, index, tid);
-        crate::errors::call(&Explainer { catalog: &catalog, key_of: &key_of }, error)
+        self.with_why_full(crate::errors::call(&Explainer { catalog: &catalog, key_of: &key_of }, error))
     }
 
     /// What a table's error means that no transaction met.
@@ -614,7 +614,7 @@ impl Database {
     #[cold]
     pub(crate) fn explain_fault(&self, fault: &RowFault) -> SqlError {
         let catalog = self.catalog();
-        Explainer { catalog: &catalog, key_of: &|_, _, _| None }.row(fault)
+        self.with_why_full(Explainer { catalog: &catalog, key_of: &|_, _, _| None }.row(fault))
     }
 
     /// The key of the row in the way of another. It may have changed since; then it says nothing.

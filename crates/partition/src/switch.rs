@@ -264,7 +264,12 @@ impl Exclusive<'_> {
     ) -> Result<Switched, CallError> {
         // What can fail comes before what cannot: memory, and the log.
         self.prepare(table, &mut switch)?;
-        let receipt = self.log_record(Kind::STATEMENT, switch.record)?;
+        let frees = switch.changes.iter().all(|change| matches!(change, Change::Gone(..)));
+        let receipt = match frees {
+            // A full disk has room for it.
+            true => self.log_freeing(Kind::STATEMENT, switch.record)?,
+            false => self.log_record(Kind::STATEMENT, switch.record)?,
+        };
         Ok(self.make(table, call, switch, receipt))
     }
 
@@ -328,6 +333,14 @@ impl Exclusive<'_> {
         let Some(log) = self.log() else { return Ok(Receipt::default()) };
         let header = Header { kind, time_us };
         log.append_crossing(header, |out| record(out)).map(Receipt::of_record).map_err(CallError::Log)
+    }
+
+    /// As [`Exclusive::log_record`], of something that frees more than it takes.
+    fn log_freeing(&mut self, kind: Kind, record: &dyn Fn(&mut Vec<u8>)) -> Result<Receipt, CallError> {
+        let time_us = self.time_us();
+        let Some(log) = self.log() else { return Ok(Receipt::default()) };
+        let ticket = log.append_freeing(None, Header { kind, time_us }, |out| record(out));
+        ticket.map(Receipt::of_record).map_err(CallError::Log)
     }
 
     /// Tells all who have read a table, or follow it, that many of its rows were changed, this one among them.

@@ -16,7 +16,8 @@
 //!
 //! I-1 A chunk leaves between two transactions, and its bytes are in a file before: in one of ours, or in that of the archive
 //! which has it.
-//! I-2 Whatever fails leaves rows where they are.
+//! I-2 Whatever fails leaves rows where they are. Where files cannot be written, those leave still that lie in files already;
+//! and who finds no memory then is told why none was made.
 //!
 //! A hand that goes round as over a clock, and passes over what was read since it was there, is too fast where memory is
 //! short: between two rounds, transactions have not read again what they read all the time.
@@ -29,6 +30,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -38,7 +40,7 @@ use albireo_archive::{ArchiveError, Contents, FileEntry, Retained, retain_unless
 use albireo_base::{PartitionId, SqlError, SqlState, TableId};
 use albireo_env::Env;
 use albireo_partition::{Evictor, TableHandle};
-use albireo_storage::{ColdChunk, EvictedChunk};
+use albireo_storage::{ColdChunk, EvictedChunk, OutOfMemory};
 use parking_lot::{Condvar, Mutex};
 
 use super::How;
@@ -101,6 +103,8 @@ pub(crate) struct Evicting {
     rests_until: Mutex<u64>,
     /// Bytes that room was made of so far.
     freed_bytes: AtomicU64,
+    /// Why what was to leave memory last could not be written, if that was so.
+    unwritten: Mutex<Option<String>>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -183,6 +187,20 @@ impl Evicting {
     /// As [`albireo_archive::retain`], but files stay in which evicted chunks lie.
     pub(crate) fn retain(&self, env: &Env, directory: &Path, keep: usize) -> Result<Retained, ArchiveError> {
         retain_unless(env, directory, keep, &|path, remove| self.pins.unless_pinned(path, remove))
+    }
+
+    /// A chunk was put into files of a directory, a new one into new room if it `is_new`, or could not be.
+    fn note_written(&self, directory: &Path, is_new: bool, failed: Option<&io::Error>) {
+        let is_for_memory =
+            |error: &io::Error| error.get_ref().is_some_and(|inner| inner.is::<OutOfMemory>());
+        match failed {
+            None if is_new => *self.unwritten.lock() = None,
+            Some(error) if !is_for_memory(error) => {
+                let why = format!("Rows cannot leave memory for \"{}\": {error}.", directory.display());
+                *self.unwritten.lock() = Some(why);
+            }
+            _ => {}
+        }
     }
 
     /// Gives memory back that readers of evicted chunks have left, and room in files that nobody wants.
@@ -310,14 +328,19 @@ impl Database {
     /// Freezes what is not written, so that some bytes become free, and tells how many did.
     fn freeze_bytes(&self, due: &mut Option<Vec<Due>>, who: Returning, wanted: u64) -> u64 {
         let Some(shelves) = self.inner.evicting.shelves.get().filter(|_| wanted > 0) else { return 0 };
+        let before = self.inner.pool.in_use_bytes();
         if due.is_none() {
             // Without memory for a snapshot, it is not known.
             *due = self.due_at_once().ok();
         }
-        let due = due.as_deref().unwrap_or_default();
-        let mut freed = 0;
+        // What chunks took that had no rows any more.
+        let emptied = before.saturating_sub(self.inner.pool.in_use_bytes());
+        if emptied >= wanted {
+            return emptied;
+        }
+        let (due, mut freed) = (due.as_deref().unwrap_or_default(), emptied);
         let done = self.freeze_at_once(due, who, How::AtOnce, |bytes| {
-            freed = bytes;
+            freed = emptied + bytes;
             freed >= wanted
         });
         if done.is_err() && freed == 0 {
@@ -388,20 +411,41 @@ impl Database {
         let mut cold = self.cold_chunks(may);
         cold.sort_by_key(|(.., chunk)| chunk.read_at());
         let (mut cold, mut evicted, mut writes) = (cold.into_iter().peekable(), 0, true);
-        while let Some(&(table, partition, _)) = cold.peek().filter(|_| evicted < wanted && writes) {
+        while let Some(&(table, partition, _)) = cold.peek().filter(|_| evicted < wanted) {
             let (mut chunks, mut bytes) = (Vec::new(), 0);
-            while chunks.len() < LOOKED_AT as usize && bytes < wanted - evicted && writes {
+            while chunks.len() < LOOKED_AT as usize && bytes < wanted - evicted {
                 let of_it = |(of, part, _): &ColdPart| (*of, *part) == (table, partition);
                 let Some((.., chunk)) = cold.next_if(of_it) else { break };
-                bytes += chunk.bytes();
                 let file = self.inner.evicting.archived.lock().get(&chunk.id()).cloned();
-                let put = shelves.put(table.id(), &chunk, file.as_deref());
+                let is_new = file.is_none() && !chunk.is_on_shelf();
+                if is_new && !writes {
+                    continue;
+                }
                 // What cannot be written stays.
-                writes = put.map(|chunk| chunks.push(chunk)).is_ok();
+                let put = shelves.put(table.id(), &chunk, file.as_deref());
+                self.inner.evicting.note_written(shelves.directory(), is_new, put.as_ref().err());
+                match put {
+                    Ok(put) => {
+                        bytes += chunk.bytes();
+                        chunks.push(put);
+                    }
+                    Err(_) => writes = false,
+                }
             }
-            evicted += self.inner.partitions.evict(table, partition, chunks);
+            if !chunks.is_empty() {
+                evicted += self.inner.partitions.evict(table, partition, chunks);
+            }
         }
         evicted
+    }
+
+    /// An error, with why rows could not leave memory if that is full.
+    pub(crate) fn with_why_full(&self, error: SqlError) -> SqlError {
+        let is_full = error.state() == SqlState::OUT_OF_MEMORY && self.is_full(&error);
+        match self.inner.evicting.unwritten.lock().as_deref() {
+            Some(why) if is_full && error.detail().is_none() => error.with_detail(why),
+            _ => error,
+        }
     }
 
     /// The frozen chunks of all tables that take memory and `may` leave it.

@@ -133,6 +133,11 @@ impl Shelves {
         })
     }
 
+    /// Where the files are.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Memory that no limit for data counts.
     pub(crate) fn buffer(&self) -> &BlockPool {
         &self.buffer

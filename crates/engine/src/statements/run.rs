@@ -237,7 +237,7 @@ impl Database {
     }
 
     /// Whether an error says that there is no memory for rows, rather than that a statement needs too much.
-    fn is_full(&self, error: &SqlError) -> bool {
+    pub(crate) fn is_full(&self, error: &SqlError) -> bool {
         let limit = albireo_storage::OutOfMemory::Limit { limit_bytes: self.inner.pool.limit_bytes() };
         error.message() == limit.to_string()
     }

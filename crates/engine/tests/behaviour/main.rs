@@ -6,6 +6,7 @@ mod archiving;
 mod bare_indexes;
 mod beginnings;
 mod blocks;
+mod both_full;
 mod bulk;
 mod changes;
 mod classes;

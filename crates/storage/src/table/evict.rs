@@ -78,6 +78,11 @@ impl ColdChunk {
         self.bytes
     }
 
+    /// Whether its columns lie elsewhere too, because it was evicted before.
+    pub fn is_on_shelf(&self) -> bool {
+        self.chunk.shelf().is_some()
+    }
+
     /// The bytes of each column, as a [`Shelf`] is to give them.
     pub fn columns(&self) -> impl Iterator<Item = (ColumnId, Vec<u8>)> {
         self.chunk.columns().map(|column| {
