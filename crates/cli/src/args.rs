@@ -198,8 +198,9 @@ pub struct CompactionArgs {
     /// and scans in three tables
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub turns: u32,
-    /// Run only what contains this: loss of throughput, observers, archives, prefix scans, instant compression, sums of runs,
-    /// updates in sequence, freezing, memory, queries, point SELECT, random update, scan with invalid rows, sizes
+    /// Run only what contains this: loss of throughput, observers, observers compared, archives, prefix scans, instant
+    /// compression, sums of runs, updates in sequence, freezing, memory, queries, point SELECT, random update, scan with
+    /// invalid rows, sizes
     #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
     pub only: String,
     /// Output format

@@ -152,6 +152,14 @@ fn bench_compaction_asks_frozen_rows_what_it_asks_hot_ones() {
     let observed = &report["observers"];
     assert_eq!(observed["transaction_ns"]["frozen"].as_array().map(Vec::len), Some(8));
     assert_eq!(observed["reads_ms"]["frozen"].as_array().map(Vec::len), Some(8));
+    let ways = report["compared"]["ways"].as_array().expect("a list");
+    assert_eq!(ways.len(), 8);
+    for (at, way) in ways.iter().enumerate() {
+        // Kernels differ in what they have and permit. Nobody is asked by the first three.
+        assert!(way["refused"].is_string() || way["reads_ms"].as_array().map(Vec::len) == Some(2), "{way}");
+        assert!(at > 2 || way["refused"].is_null(), "{way}");
+        assert_eq!(way["is_default"], at == 1, "{way}");
+    }
     assert!(report["archives"]["second_bytes"].as_u64().is_some_and(|bytes| bytes > 0));
     assert_eq!(report["instant"].as_array().map(Vec::len), Some(2));
     assert_eq!(report["runs"].as_array().map(Vec::len), Some(2));

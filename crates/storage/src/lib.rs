@@ -24,6 +24,8 @@ mod frozen;
 pub mod index;
 pub mod key;
 mod layout;
+#[doc(hidden)]
+pub mod observe;
 mod pool;
 mod registry;
 mod rows;

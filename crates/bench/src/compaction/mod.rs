@@ -34,8 +34,9 @@ use crate::progress::Observer;
 use pair::Pair;
 
 pub use report::{
-    Archives, CompactionReport, Freezing, InTurns, InstantCompression, Loss, LossTimes, Marks, Observers,
-    PrefixScan, PrefixScans, QueryTimes, RunSums, Schemes, SequenceUpdates, Size,
+    Archives, CompactionReport, ComparedObservers, Freezing, InTurns, InstantCompression, Loss, LossTimes,
+    Marks, ObserverWay, Observers, PrefixScan, PrefixScans, QueryTimes, RunSums, Schemes, SequenceUpdates,
+    Size,
 };
 
 /// The tables that grow for ever, those last whose rows deliveries change.
@@ -57,6 +58,7 @@ pub struct CompactionConfig {
 enum Experiment {
     Loss,
     Observers,
+    Compared,
     Prefixes,
     Instant,
     Runs,
@@ -72,9 +74,10 @@ enum Experiment {
 }
 
 impl Experiment {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Loss,
         Self::Observers,
+        Self::Compared,
         Self::Prefixes,
         Self::Instant,
         Self::Runs,
@@ -95,6 +98,7 @@ impl Experiment {
             self,
             Self::Loss
                 | Self::Observers
+                | Self::Compared
                 | Self::Archives
                 | Self::Prefixes
                 | Self::Instant
@@ -107,6 +111,7 @@ impl Experiment {
         match self {
             Self::Loss => "loss of throughput",
             Self::Observers => "observers",
+            Self::Compared => "observers compared",
             Self::Prefixes => "prefix scans",
             Self::Instant => "instant compression",
             Self::Runs => "sums of runs",
@@ -156,6 +161,10 @@ impl Bench<'_> {
         if asked(&Experiment::Observers) && !self.cancel.is_cancelled() {
             report.observers = Some(self.observers()?);
         }
+        if asked(&Experiment::Compared) && !self.cancel.is_cancelled() {
+            self.show(Experiment::Compared);
+            report.compared = Some(self.compared()?);
+        }
         if asked(&Experiment::Archives) && !self.cancel.is_cancelled() {
             self.show(Experiment::Archives);
             report.archives = Some(self.archives()?);
@@ -189,6 +198,7 @@ impl Bench<'_> {
             match experiment {
                 Experiment::Loss
                 | Experiment::Observers
+                | Experiment::Compared
                 | Experiment::Archives
                 | Experiment::Prefixes
                 | Experiment::Instant

@@ -1,5 +1,8 @@
 //! What it costs to observe what transactions read.
 
+mod compared;
+mod marks;
+
 use albireo::{Config as Settings, Database, ShortKey, SqlError, SqlState};
 use rustix::fs::{Mode, OFlags, open};
 

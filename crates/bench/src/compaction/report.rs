@@ -8,6 +8,10 @@ use super::CompactionConfig;
 use crate::latency::median;
 use crate::report::Shown;
 
+mod observers;
+
+pub use observers::{ComparedObservers, Marks, ObserverWay, Observers};
+
 /// What frozen rows take and cost.
 #[derive(Clone, Debug, Serialize)]
 pub struct CompactionReport {
@@ -23,6 +27,8 @@ pub struct CompactionReport {
     pub loss: Option<Loss>,
     /// What it costs to observe reads.
     pub observers: Option<Observers>,
+    /// The ways to observe reads and writes, on the same accesses.
+    pub compared: Option<ComparedObservers>,
     /// Of order lines, on one core, with nothing else running.
     pub freezing: Vec<Freezing>,
     /// Of each table that grows.
@@ -110,52 +116,6 @@ pub struct LossTimes {
     pub order_lines: Vec<u64>,
     /// Rows of other tables that did.
     pub other_rows: Vec<u64>,
-}
-
-/// Observers of reads: "hot" is without one, "frozen" with the default one.
-#[derive(Clone, Debug, Serialize)]
-pub struct Observers {
-    /// Nanoseconds of processor time of a transaction of TPC-C.
-    pub transaction_ns: InTurns,
-    /// Milliseconds of 100,000 random reads.
-    pub reads_ms: InTurns,
-    /// What the processor marks, where the system tells.
-    pub marks: Option<Marks>,
-}
-
-/// Reads that the processor marks in page tables.
-#[derive(Clone, Default, Debug, Serialize)]
-pub struct Marks {
-    /// Milliseconds of 100,000 random reads after marks were cleared.
-    pub reads_ms: Vec<f64>,
-    /// Milliseconds of clearing the marks of the process, `/proc/self/clear_refs`.
-    pub clear_ms: Vec<f64>,
-    /// Milliseconds of looking at them, `/proc/self/smaps_rollup`.
-    pub look_ms: Vec<f64>,
-    /// The memory of the databases that are there then, in GiB.
-    pub gib: f64,
-}
-
-impl Observers {
-    fn show(&self, text: &mut String) {
-        let (without, with, times) = self.transaction_ns.medians();
-        let percent = (times - 1.0) * 100.0;
-        let (read, counted, _) = self.reads_ms.medians();
-        let _ = writeln!(
-            text,
-            "\nObservers of reads: TPC-C {without:.0} ns of processor time a transaction without, {with:.0} with the default \
-             one, {percent:.1} %\n100,000 random reads, ms: {read:.2} without, {counted:.2} counted"
-        );
-        if let Some(Marks { reads_ms, clear_ms, look_ms, gib }) = &self.marks {
-            let [reads, clear, look] = [reads_ms, clear_ms, look_ms].map(median);
-            let _ = writeln!(
-                text,
-                "marked by the processor: {reads:.2} after clearing the marks of {gib:.2} GiB in {clear:.2}; looking at them \
-                 takes {look:.2}, and tells of areas, not of pages. In the paper, of 100,000 updates: 4 without, 94 with \
-                 protected pages, 4 marked"
-            );
-        }
-    }
 }
 
 /// One table of order lines that was frozen.
@@ -572,6 +532,7 @@ impl CompactionReport {
             transactions: 0,
             loss: None,
             observers: None,
+            compared: None,
             freezing: Vec::new(),
             memory: Vec::new(),
             queries: Vec::new(),
@@ -693,6 +654,9 @@ impl CompactionReport {
         }
         if let Some(observers) = &self.observers {
             observers.show(text);
+        }
+        if let Some(compared) = &self.compared {
+            compared.show(text);
         }
         if !self.freezing.is_empty() {
             let wall = median(self.freezing.iter().map(|one| one.wall_ms));
