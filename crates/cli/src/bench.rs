@@ -10,7 +10,7 @@ use crate::args::{
 use crate::interrupt::{self, Interrupt};
 use crate::shell::report;
 use albireo_base::SqlError;
-use albireo_bench::compaction::{self, CompactionConfig};
+use albireo_bench::compaction::{self, CompactionConfig, Sizes};
 use albireo_bench::config::{Config, ConfigError, Logging, Procedures, Workload};
 use albireo_bench::crossing::{self, CrossingConfig};
 use albireo_bench::driver::{self, Cancel, SystemUnderTest};
@@ -177,6 +177,11 @@ fn run_compaction(args: &CompactionArgs, env: &Env, interrupt: &Interrupt) -> u8
             ..Config::default()
         },
         turns: args.turns as usize,
+        sizes: match (args.small, args.paper_sizes) {
+            (true, _) => Sizes::Few,
+            (false, true) => Sizes::Paper,
+            (false, false) => Sizes::Usual,
+        },
         only: args.only.clone(),
     };
     run_own(args.format, interrupt, |bars, cancel| figures!(compaction::run(&config, env, bars, cancel)))

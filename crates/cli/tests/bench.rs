@@ -146,6 +146,12 @@ fn bench_compaction_asks_frozen_rows_what_it_asks_hot_ones() {
     // On a slow machine few rows come in a second, and nothing is cold.
     let cold = report["loss"]["cold"]["seconds"].as_array().map_or(0, Vec::len);
     assert_shown(&report, 9 + usize::from(cold > 0));
+    assert_eq!(report["sizes"], "few");
+    assert!(report["order_lines"].as_u64().is_some_and(|lines| lines > 0));
+    for shown in report["shows"].as_array().expect("a list") {
+        assert!(shown["scale"].as_str().is_some_and(|scale| !scale.is_empty()), "{shown}");
+    }
+    assert_eq!(report["compared"]["entries"].as_u64(), Some(400_000));
     let all = &report["loss"]["all"];
     assert_eq!(all["seconds"].as_array().map(Vec::len), Some(2));
     assert_eq!(all["order_lines"].as_array().map(Vec::len), Some(2));
@@ -188,8 +194,15 @@ fn bench_compaction_asks_frozen_rows_what_it_asks_hot_ones() {
             }
         }
     }
-    let report = json("bench compaction --small --warehouses 1 --turns 1 --only SELECT --format json");
-    assert_shown(&report, 1);
+    let line = "bench compaction --small --warehouses 1 --turns 1 --only SELECT";
+    assert_shown(&json(&format!("{line} --format json")), 1);
+    // A reader sees of how much it was measured.
+    let table = albireo(line);
+    let table = String::from_utf8_lossy(&table.stdout);
+    assert!(
+        table.lines().any(|line| line.contains("point SELECT") && line.contains("M order lines")),
+        "{table}"
+    );
 }
 
 #[test]

@@ -11,16 +11,18 @@ use std::iter::repeat_n;
 
 use albireo::{Database, SqlError, Value};
 
+use super::counts::RowCounts;
 use super::report::{InTurns, RunSums, Schemes};
 use super::{Bench, freeze, wrong};
 use crate::tpcc::random::Random;
 
 /// Rows of each run, and the paper's figure of an access: by positions, relative to a value as it is.
 const RUNS: [(usize, &str); 2] = [(10, "7x"), (50, "5x")];
-/// Values of the vectors; the paper has 500 million.
-const VALUES: usize = 20_000_000;
-/// Rows of the tables.
-const ROWS: usize = 4_000_000;
+/// Values of the vectors, and rows of the tables.
+const VALUES: RowCounts = RowCounts { few: 800_000, usual: 20_000_000, paper: 500_000_000 };
+const ROWS: RowCounts = RowCounts { few: 160_000, usual: 4_000_000, paper: 500_000_000 };
+/// Rows of one statement that fills a table.
+const INSERTED: usize = 4_000_000;
 /// Values are below this prime number; the value of a run is this far from the one before, modulo the prime.
 const PRIME: usize = 10_007;
 const STEP: usize = 7_919;
@@ -52,8 +54,11 @@ impl Vectors {
     fn new(length: usize, count: usize) -> Self {
         let runs = count / length;
         let values: Vec<i32> = (0..runs).map(|run| value_of(run) as i32).collect();
+        // Its length is known only here: a vector that grows would take twice the memory.
+        let mut plain = Vec::with_capacity(runs * length);
+        plain.extend(values.iter().flat_map(|value| repeat_n(*value, length)));
         Self {
-            plain: values.iter().flat_map(|value| repeat_n(*value, length)).collect(),
+            plain,
             ends: (1..=runs).map(|run| (run * length) as u32).collect(),
             lengths: vec![length as u32; runs],
             values,
@@ -100,10 +105,7 @@ impl Vectors {
 impl Bench<'_> {
     /// Sums over runs of two lengths, by SQL and by loops, and accesses to single values.
     pub(super) fn run_sums(&self) -> Result<Vec<RunSums>, SqlError> {
-        let (values, rows) = match self.config.workload.transactions {
-            Some(_) => (VALUES / 25, ROWS / 25),
-            None => (VALUES, ROWS),
-        };
+        let (values, rows) = (self.count(VALUES), self.count(ROWS));
         let mut all = Vec::new();
         for (length, paper) in RUNS {
             if self.cancel.is_cancelled() {
@@ -133,11 +135,13 @@ impl Bench<'_> {
         })?;
         for table in ["hot", "frozen"] {
             db.execute(&format!("CREATE TABLE {table} (number INTEGER NOT NULL) WITH (layout = 'column')"))?;
-            db.execute(&format!(
-                "INSERT INTO {table} SELECT g / {length} % {PRIME} * {STEP} % {PRIME} \
-                 FROM generate_series(0, {}) s (g)",
-                rows - 1
-            ))?;
+            for first in (0..rows).step_by(INSERTED) {
+                db.execute(&format!(
+                    "INSERT INTO {table} SELECT g / {length} % {PRIME} * {STEP} % {PRIME} \
+                     FROM generate_series({first}, {}) s (g)",
+                    rows.min(first + INSERTED) - 1
+                ))?;
+            }
         }
         freeze(&db, "frozen")?;
         check_runs(&db)?;

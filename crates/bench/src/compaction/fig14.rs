@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use albireo::{Database, ExecutionPath, SqlError, Value};
 
+use super::counts::RowCounts;
 use super::pair::answer;
 use super::report::{PrefixScan, PrefixScans};
 use super::sizes::Names;
@@ -22,7 +23,7 @@ const WAYS: [(&str, &str, ExecutionPath); 4] = [
     ("bare", "CREATE INDEX bare_name ON bare (name) WITH (keys = 'none')", ExecutionPath::Transactional),
 ];
 /// Rows of each.
-const ROWS: usize = 500_000;
+const ROWS: RowCounts = RowCounts { few: 20_000, usual: 500_000, paper: 3_600_000 };
 const LENGTH: usize = 24;
 /// The ranks of the names whose beginnings are looked for, from frequent to rare.
 const RANKS: [usize; 9] = [0, 1, 3, 7, 15, 40, 150, 1000, 8000];
@@ -38,10 +39,7 @@ impl Bench<'_> {
             partitions: 1,
             ..workload.database.clone()
         })?;
-        let rows = match workload.transactions {
-            Some(_) => ROWS / 25,
-            None => ROWS,
-        };
+        let rows = self.count(ROWS);
         let names = Names::new(LENGTH);
         self.fill(&db, &names, rows)?;
         let bytes = |table: &str| {

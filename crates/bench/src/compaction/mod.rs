@@ -11,6 +11,7 @@
 //! Paper: Funke, Kemper and Neumann, *Compacting Transactional Data in Hybrid OLTP & OLAP Databases*, VLDB 2012, §5.
 
 mod archive;
+mod counts;
 mod fig13;
 mod fig14;
 mod freezing;
@@ -33,6 +34,7 @@ use crate::driver::Cancel;
 use crate::progress::Observer;
 use pair::Pair;
 
+pub use counts::Sizes;
 pub use report::{
     Archives, CompactionReport, ComparedObservers, Freezing, InTurns, InstantCompression, Loss, LossTimes,
     Marks, ObserverWay, Observers, PrefixScan, PrefixScans, QueryTimes, RunSums, Schemes, SequenceUpdates,
@@ -49,6 +51,8 @@ pub struct CompactionConfig {
     pub workload: Config,
     /// How often what is compared is measured: medians count. What takes less than a second is measured more often.
     pub turns: usize,
+    /// How many rows there are. With few of them, `workload` is of a small scale and of few transactions.
+    pub sizes: Sizes,
     /// Only experiments whose names contain this are run.
     pub only: String,
 }
@@ -190,6 +194,7 @@ impl Bench<'_> {
         self.show(first);
         let (pair, memory) = self.pair()?;
         report.transactions = pair.transactions;
+        report.order_lines = row_count(pair.hot.database(), "order_line")?;
         for experiment in std::iter::once(first).chain(others) {
             if self.cancel.is_cancelled() {
                 break;

@@ -33,8 +33,12 @@ impl Bench<'_> {
     /// The default observer against none: TPC-C, in processor time, and reads of random entries; and what the processor
     /// marks, which the system gives by area of memory.
     pub(super) fn observers(&self) -> Result<Observers, SqlError> {
-        let mut observers =
-            Observers { transaction_ns: InTurns::default(), reads_ms: InTurns::default(), marks: None };
+        let mut observers = Observers {
+            transaction_ns: InTurns::default(),
+            entries: 0,
+            reads_ms: InTurns::default(),
+            marks: None,
+        };
         self.observed_transactions(&mut observers.transaction_ns)?;
         self.observed_reads(&mut observers)?;
         Ok(observers)
@@ -82,6 +86,7 @@ impl Bench<'_> {
 
     fn observed_reads(&self, observers: &mut Observers) -> Result<(), SqlError> {
         let entries = i64::from(self.config.workload.scale.customers) * ENTRIES_A_CUSTOMER;
+        observers.entries = entries as u64;
         let [without, with] = [false, true].map(|observe_reads| {
             let settings = Settings { observe_reads, ..self.config.workload.database.clone() };
             let db = Database::in_memory(settings)?;

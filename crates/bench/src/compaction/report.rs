@@ -4,12 +4,14 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::CompactionConfig;
+use super::{CompactionConfig, Sizes};
 use crate::latency::median;
 use crate::report::Shown;
 
+mod loss;
 mod observers;
 
+pub use loss::{Loss, LossTimes};
 pub use observers::{ComparedObservers, Marks, ObserverWay, Observers};
 
 /// What frozen rows take and cost.
@@ -21,8 +23,12 @@ pub struct CompactionReport {
     pub seconds: f64,
     /// Turns of which medians are made.
     pub turns: usize,
+    /// Which numbers of rows there were.
+    pub sizes: Sizes,
     /// Transactions of the databases that are compared.
     pub transactions: u64,
+    /// Order lines of these databases.
+    pub order_lines: u64,
     /// What transactions lose while others freeze.
     pub loss: Option<Loss>,
     /// What it costs to observe reads.
@@ -88,34 +94,6 @@ impl InTurns {
     fn ratios(&self) -> Vec<f64> {
         self.frozen.iter().zip(&self.hot).map(|(frozen, hot)| frozen / hot).collect()
     }
-}
-
-/// What TPC-C loses while others freeze.
-#[derive(Clone, Default, Debug, Serialize)]
-pub struct Loss {
-    /// What nobody has written for a while of order lines and history, as the paper has it.
-    pub cold: LossTimes,
-    /// All rows of the tables that grow, those too that deliveries are about to change.
-    pub all: LossTimes,
-}
-
-/// Throughput of TPC-C: "hot" is alone, "frozen" while others freeze.
-#[derive(Clone, Default, Debug, Serialize)]
-pub struct LossTimes {
-    /// Transactions a second.
-    pub per_second: InTurns,
-    /// Transactions a second of the thread's processor time.
-    pub per_cpu_second: InTurns,
-    /// A second right after.
-    pub after_per_second: Vec<f64>,
-    /// How long it took to freeze.
-    pub seconds: Vec<f64>,
-    /// Bytes of what was frozen, as they were.
-    pub hot_bytes: Vec<u64>,
-    /// Order lines that lived in frozen chunks then.
-    pub order_lines: Vec<u64>,
-    /// Rows of other tables that did.
-    pub other_rows: Vec<u64>,
 }
 
 /// One table of order lines that was frozen.
@@ -241,7 +219,7 @@ impl PrefixScans {
         }
         let _ = writeln!(
             text,
-            "TIDs alone are faster than the scan of frozen rows up to {:.3} % of the rows; in the paper, up to 3.3 %",
+            "TIDs alone are faster than the scan of frozen rows up to {:.3} % of the rows; in the paper, of 3.6 M, up to 3.3 %",
             self.crossing_percent()
         );
     }
@@ -429,13 +407,13 @@ impl QueryTimes {
         Self { query, first: InTurns::default(), again: InTurns::default() }
     }
 
-    fn show(all: &[Self], text: &mut String) {
+    fn show(all: &[Self], of_lines: &str, text: &mut String) {
         if all.is_empty() {
             return;
         }
         let _ = writeln!(
             text,
-            "\n{:<16} {:>12} {:>12} {:>8} {:>12} {:>12} {:>8}",
+            "\nQueries over {of_lines}\n{:<16} {:>12} {:>12} {:>8} {:>12} {:>12} {:>8}",
             "query, ms", "first, hot", "frozen", "times", "then, hot", "frozen", "times"
         );
         for Self { query, first, again } in all {
@@ -457,57 +435,13 @@ fn spread(all: &[f64]) -> (f64, f64) {
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), one| (least.min(*one), most.max(*one)))
 }
 
+fn millions(rows: u64) -> String {
+    format!("{:.2} M", rows as f64 / 1e6)
+}
+
 fn geometric_mean(all: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = all.fold((0.0, 0.0), |(sum, count), ratio| (sum + ratio.ln(), count + 1.0));
     (sum / count).exp()
-}
-
-impl LossTimes {
-    fn millions(rows: &[u64]) -> f64 {
-        median(rows.iter().map(|rows| *rows as f64 / 1e6))
-    }
-
-    fn percent(times: &InTurns) -> Vec<f64> {
-        times.ratios().iter().map(|ratio| (1.0 - ratio) * 100.0).collect()
-    }
-
-    fn show(&self, what: &str, paper: &str, text: &mut String) {
-        if self.seconds.is_empty() {
-            return;
-        }
-        let _ = writeln!(
-            text,
-            "\n{:<60} {:>12} {:>14} {:>8}",
-            format!("TPC-C on one thread beside freezing {what}"),
-            "alone",
-            "while freezing",
-            "loss",
-        );
-        let all = [
-            ("transactions a second, medians", &self.per_second),
-            ("transactions a CPU second, medians", &self.per_cpu_second),
-        ];
-        for (name, times) in all {
-            let (alone, beside) = (median(&times.hot), median(&times.frozen));
-            let loss = median(Self::percent(times));
-            let _ = writeln!(text, "{name:<60} {alone:>12.0} {beside:>14.0} {loss:>6.1} %");
-        }
-        for (name, turns) in [("alone", &self.per_second.hot), ("beside", &self.per_second.frozen)] {
-            let turns: Vec<_> = turns.iter().map(|turn| format!("{turn:.0}")).collect();
-            let _ = writeln!(text, "{name:<8} turn by turn: {}", turns.join(" "));
-        }
-        let speeds = self.hot_bytes.iter().zip(&self.seconds).map(|(hot, took)| *hot as f64 / took / 1e6);
-        let _ = writeln!(
-            text,
-            "right after it {:.0} a second; freezing took {:.2} s, {:.0} MB of hot rows a second; {:.2} M order lines and {:.2} M \
-             rows of other tables are frozen then{paper}",
-            median(&self.after_per_second),
-            median(&self.seconds),
-            median(speeds),
-            Self::millions(&self.order_lines),
-            Self::millions(&self.other_rows),
-        );
-    }
 }
 
 impl Freezing {
@@ -523,13 +457,21 @@ struct Line {
     turns: Vec<f64>,
 }
 
+impl Line {
+    fn new(shown: Shown, scale: &str, paper: &'static str, turns: Vec<f64>) -> Self {
+        Self { shown: Shown { scale: Some(scale.to_owned()), ..shown }, paper, turns }
+    }
+}
+
 impl CompactionReport {
     pub(super) fn new(config: &CompactionConfig) -> Self {
         Self {
             warehouses: config.workload.warehouses,
             seconds: config.workload.duration.as_secs_f64(),
             turns: config.turns,
+            sizes: config.sizes,
             transactions: 0,
+            order_lines: 0,
             loss: None,
             observers: None,
             compared: None,
@@ -552,61 +494,82 @@ impl CompactionReport {
     }
 
     fn lines(&self) -> Vec<Line> {
-        let mut lines = Vec::new();
-        let mut line = |what: &str, unit, turns: Vec<f64>, value: f64, at_least, aim, paper| {
-            lines.push(Line { shown: Shown::new(what, unit, value, at_least, aim), paper, turns });
+        let mut lines = self.lines_of_transactions();
+        let of_lines = format!("{} order lines", millions(self.order_lines));
+        let mut line = |what: &str, unit, turns: Vec<f64>, value: f64, at_least, aim, scale: &str, paper| {
+            lines.push(Line::new(Shown::new(what, unit, value, at_least, aim), scale, paper, turns));
         };
-        if let Some(loss) = self.loss.as_ref().filter(|loss| !loss.cold.seconds.is_empty()) {
-            let turns = LossTimes::percent(&loss.cold.per_second);
-            let value = median(&turns);
-            let what = "loss of TPC-C throughput while freezing (paper 12.9 %)";
-            line(what, "%", turns, value, 10.0, 2.0, "12.9 %");
-        }
-        if let Some(observers) = &self.observers {
-            let turns: Vec<f64> =
-                observers.transaction_ns.ratios().iter().map(|ratio| (ratio - 1.0) * 100.0).collect();
-            let value = median(&turns);
-            line("overhead of the default observer on TPC-C", "%", turns, value, 2.0, 0.5, "marks: none");
-        }
         if !self.freezing.is_empty() {
             let turns = Freezing::millions_per_second(&self.freezing);
-            let value = median(&turns);
-            line("freezing, per core", "M order lines/s", turns, value, 5.0, 10.0, "4.8 M");
+            let (value, scale) = (median(&turns), format!("{} order lines", millions(self.freezing[0].rows)));
+            line(
+                "freezing, per core",
+                "M order lines/s",
+                turns,
+                value,
+                5.0,
+                10.0,
+                &scale,
+                "4.8 M, of 18.3 M",
+            );
         }
         if !self.memory.is_empty() {
             let what =
                 "memory of ORDER_LINE + HISTORY + ORDERS after TPC-C, frozen against hot (indexes apart)";
-            let sum = |bytes: fn(&Size) -> u64| self.memory.iter().map(bytes).sum::<u64>() as f64;
-            let value = sum(|size| size.frozen_bytes) / sum(|size| size.hot_bytes);
-            line(what, "x", Vec::new(), value, 0.5, 0.3, "0.89x; 240 characters: 0.41x");
+            let sum = |of: fn(&Size) -> u64| self.memory.iter().map(of).sum::<u64>();
+            let value = sum(|size| size.frozen_bytes) as f64 / sum(|size| size.hot_bytes) as f64;
+            let scale = format!("{} rows", millions(sum(|size| size.rows)));
+            line(what, "x", Vec::new(), value, 0.5, 0.3, &scale, "0.89x; 240 characters: 0.41x; of 50 GB");
         }
         if !self.queries.is_empty() {
             let ratios: Vec<f64> = self.queries.iter().map(|query| query.again.medians().2).collect();
             let what = "the 22 CH queries over frozen against hot data, geometric mean, one thread, in turns";
             let value = 1.0 / geometric_mean(ratios.iter().copied());
-            line(what, "x faster", Vec::new(), value, 1.0, 1.5, "");
+            line(what, "x faster", Vec::new(), value, 1.0, 1.5, &of_lines, "");
             let worst = ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            line("the worst single query of them", "x", Vec::new(), worst, 1.15, 1.0, "");
+            line("the worst single query of them", "x", Vec::new(), worst, 1.15, 1.0, &of_lines, "");
         }
         if let Some(selects) = &self.selects {
             let what = "point SELECT of a frozen row, prepared, against a hot one";
-            line(what, "x", selects.ratios(), selects.medians().2, 1.5, 1.1, "");
+            line(what, "x", selects.ratios(), selects.medians().2, 1.5, 1.1, &of_lines, "");
         }
         if let Some(updates) = &self.updates {
             let what = "random update of 100,000 frozen order lines against hot ones (paper 2.55x)";
-            line(what, "x", updates.ratios(), updates.medians().2, 2.5, 1.5, "2.55x");
+            line(what, "x", updates.ratios(), updates.medians().2, 2.5, 1.5, &of_lines, "2.55x");
         }
         if !self.scans.is_empty() {
             let more = |(_, times): &(String, InTurns)| (times.medians().2 - 1.0) * 100.0;
             let turns: Vec<f64> = self.scans.iter().map(more).collect();
             let worst = turns.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let what = "scan with 1 of 36 rows invalid (paper 4.5-7.9 %)";
-            line(what, "%", turns, worst, 8.0, 2.0, "4.5-7.9 %");
+            line(what, "%", turns, worst, 8.0, 2.0, &of_lines, "4.5-7.9 %, of 3.6 M");
         }
-        if let Some(Archives { first_bytes, second_bytes, .. }) = &self.archives {
+        if let Some(Archives { rows, first_bytes, second_bytes, .. }) = &self.archives {
             let what = "second archive of a database of which 95 % is frozen: bytes written";
             let value = *second_bytes as f64 / *first_bytes as f64 * 100.0;
-            line(what, "% of the first", Vec::new(), value, 10.0, 6.0, "");
+            let scale = format!("{} rows", millions(*rows));
+            line(what, "% of the first", Vec::new(), value, 10.0, 6.0, &scale, "");
+        }
+        lines
+    }
+
+    /// What TPC-C itself loses.
+    fn lines_of_transactions(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        if let Some(loss) = self.loss.as_ref().filter(|loss| !loss.cold.seconds.is_empty()) {
+            let turns = LossTimes::percent(&loss.cold.per_second);
+            let what = "loss of TPC-C throughput while freezing (paper 12.9 %)";
+            let shown = Shown::new(what, "%", median(&turns), 10.0, 2.0);
+            let scale = format!("{:.2} M order lines", LossTimes::millions(&loss.cold.order_lines));
+            lines.push(Line::new(shown, &scale, "12.9 %, of 18.3 M", turns));
+        }
+        if let Some(observers) = &self.observers {
+            let turns: Vec<f64> =
+                observers.transaction_ns.ratios().iter().map(|ratio| (ratio - 1.0) * 100.0).collect();
+            let what = "overhead of the default observer on TPC-C";
+            let shown = Shown::new(what, "%", median(&turns), 2.0, 0.5);
+            let scale = format!("{} warehouses", self.warehouses);
+            lines.push(Line::new(shown, &scale, "marks: none, of 12", turns));
         }
         lines
     }
@@ -621,13 +584,16 @@ impl CompactionReport {
     /// For people.
     pub fn table(&self) -> String {
         let mut text = format!(
-            "Frozen rows against hot ones; {} warehouses, {} transactions, {} turns\n",
-            self.warehouses, self.transactions, self.turns
+            "Frozen rows against hot ones; {} warehouses, {} transactions, {} turns{}\n",
+            self.warehouses,
+            self.transactions,
+            self.turns,
+            if self.sizes == Sizes::Paper { ", as many rows as in the paper" } else { "" }
         );
         let _ = writeln!(
             text,
-            "\n{:<88} {:>24} {:>17} {:>9} {:>6} {:>6}  paper",
-            "what", "value", "turns", "at least", "aim", "holds"
+            "\n{:<88} {:>20} {:>24} {:>17} {:>9} {:>6} {:>6}  paper",
+            "what", "measured of", "value", "turns", "at least", "aim", "holds"
         );
         for Line { shown, paper, turns } in self.lines() {
             let turns = match (turns.is_empty(), spread(&turns)) {
@@ -636,10 +602,11 @@ impl CompactionReport {
             };
             let value = format!("{:.2} {}", shown.value, shown.unit);
             let holds = if shown.holds { "yes" } else { "no" };
-            let Shown { what, at_least, aim, .. } = shown;
+            let Shown { what, at_least, aim, scale, .. } = shown;
+            let scale = scale.unwrap_or_default();
             let _ = writeln!(
                 text,
-                "{what:<88} {value:>24} {turns:>17} {at_least:>9} {aim:>6} {holds:>6}  {paper}"
+                "{what:<88} {scale:>20} {value:>24} {turns:>17} {at_least:>9} {aim:>6} {holds:>6}  {paper}"
             );
         }
         self.details(&mut text);
@@ -666,19 +633,26 @@ impl CompactionReport {
                 writeln!(text, "\n{rows} order lines frozen in {wall:.0} ms, {cpu:.0} ms of processor time");
         }
         sizes(text, "Tables, indexes apart", &self.memory);
-        QueryTimes::show(&self.queries, text);
+        let of_lines = format!("{} order lines", millions(self.order_lines));
+        QueryTimes::show(&self.queries, &of_lines, text);
         let single = [
             ("SELECT of one row, prepared", &self.selects, ""),
             ("UPDATE of random orders, each line", &self.updates, "; in the paper 180 and 460 ns, 2.55x"),
         ];
         for (name, times, paper) in single {
             if let Some((hot, frozen, times)) = times.as_ref().map(InTurns::medians) {
-                let _ = writeln!(text, "\n{name}: {hot:.0} ns, frozen {frozen:.0} ns, {times:.2}x{paper}");
+                let _ = writeln!(
+                    text,
+                    "\n{name}, of {of_lines}: {hot:.0} ns, frozen {frozen:.0} ns, {times:.2}x{paper}"
+                );
             }
         }
         SequenceUpdates::show(&self.sequences, text);
         if !self.scans.is_empty() {
-            let _ = writeln!(text, "\nScans of frozen rows: without invalid ones, and with 1 of 36, ms");
+            let _ = writeln!(
+                text,
+                "\nScans of {of_lines}, frozen: without invalid ones, and with 1 of 36, ms; in the paper, of 3.6 M"
+            );
         }
         for (name, times) in &self.scans {
             let (dense, invalid, times) = times.medians();

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 use albireo::{Config as Settings, Database, SqlError};
 
+use super::counts::RowCounts;
 use super::freezing::create_lines;
 use super::pair::answer;
 use super::report::SequenceUpdates;
@@ -18,13 +19,16 @@ use crate::tpcc::DISTRICTS;
 use crate::tpcc::random::Random;
 use crate::tpcc::schema::Table;
 
-/// Orders of the table, as many as one warehouse has, and lines of each.
-const ORDERS: usize = 30_000;
+/// Orders of the table, by default as many as one warehouse has, and lines of each.
+const ORDERS: RowCounts = RowCounts { few: 1_200, usual: 30_000, paper: 5_000_000 };
 const LINES: usize = 10;
+/// Orders whose lines are loaded at once.
+const LOADED: usize = 30_000;
 /// One order in so many is updated.
 const EVERY: [usize; 2] = [1, 10];
-/// What a line takes of the database, in both tables and where it moves to, indexes counted: at most so many bytes.
-const LINE_BYTES: usize = 320;
+/// What a line takes of the database, in both tables, one of which is frozen, and where it moves to, indexes counted: at most so
+/// many bytes.
+const LINE_BYTES: usize = 240;
 /// Orders that are not there, which are updated first, so that the statement is bound and hot.
 const WARM_UPS: i32 = 100;
 
@@ -52,10 +56,7 @@ impl Bench<'_> {
     /// Nanoseconds of a line where all orders are updated in sequence, and where every tenth is, in turns.
     pub(super) fn sequences(&self) -> Result<Vec<SequenceUpdates>, SqlError> {
         let workload = &self.config.workload;
-        let orders = orders(match workload.transactions {
-            Some(_) => ORDERS / 25,
-            None => ORDERS,
-        });
+        let orders = orders(self.count(ORDERS));
         let settings = Settings { query_threads: 1, partitions: 1, ..workload.database.clone() };
         // Nothing is frozen or cools in it by itself.
         let db = Database::with_env(settings, self.env.clone())?;
@@ -147,28 +148,32 @@ fn orders(count: usize) -> Vec<Order> {
     (1..=DISTRICTS).flat_map(|d_id| (1..=of_district).map(move |o_id| (1, d_id, o_id))).collect()
 }
 
-/// Makes a table without indexes that has all lines, in the order in which they are to lie.
+/// Makes a table without indexes that has all lines, in the order in which they are to lie, and freezes it: it is only read.
 fn fill(db: &Database, orders: &[Order], seed: u64) -> Result<(), SqlError> {
     create_lines(db, "original")?;
-    let (mut random, rows) = (Random::stream(seed, &[16]), orders.len() * LINES);
-    let mut text = String::with_capacity(rows * 96);
-    for (order, (w_id, d_id, o_id)) in orders.iter().enumerate() {
-        for number in 1..=LINES {
-            let drawn = (order * LINES + number) * 7_919;
-            let (item, cents) = (drawn % 100_000 + 1, drawn % 1_000_000);
-            let info = random.alphanumeric::<24>(24, 24);
-            let _ = writeln!(
-                text,
-                "{o_id}\t{d_id}\t{w_id}\t{number}\t{item}\t{w_id}\t2012-08-27 10:00:00\t5\t{}.{:02}\t{}",
-                cents / 100,
-                cents % 100,
-                info.as_str()
-            );
+    let (mut random, mut copied, mut order) = (Random::stream(seed, &[16]), 0, 0);
+    for loaded in orders.chunks(LOADED) {
+        let mut text = String::with_capacity(loaded.len() * LINES * 96);
+        for (w_id, d_id, o_id) in loaded {
+            for number in 1..=LINES {
+                let drawn = (order * LINES + number) * 7_919;
+                let (item, cents) = (drawn % 100_000 + 1, drawn % 1_000_000);
+                let info = random.alphanumeric::<24>(24, 24);
+                let _ = writeln!(
+                    text,
+                    "{o_id}\t{d_id}\t{w_id}\t{number}\t{item}\t{w_id}\t2012-08-27 10:00:00\t5\t{}.{:02}\t{}",
+                    cents / 100,
+                    cents % 100,
+                    info.as_str()
+                );
+            }
+            order += 1;
         }
+        copied += db.connect().copy_from("COPY original FROM STDIN", text.as_bytes())?;
     }
-    let copied = db.connect().copy_from("COPY original FROM STDIN", text.as_bytes())?;
-    match copied == rows as u64 {
-        true => Ok(()),
+    let rows = (orders.len() * LINES) as u64;
+    match copied == rows {
+        true => freeze(db, "original"),
         false => Err(wrong(format!("{copied} order lines were loaded, not {rows}"))),
     }
 }

@@ -7,7 +7,7 @@
 //! `CALL albireo.freeze` of the lines that were inserted without.
 //!
 //! Texts are random, as TPC-C has them, and drawn uniformly from as many different ones as the paper has: it says no more.
-//! Here are fewer lines. So that new texts are as rare as among the paper's first 10 million lines, the dictionary begins with
+//! By default here are fewer lines. So that new texts are as rare as among the paper's first 10 million lines, the dictionary begins with
 //! most of the texts: the share of them that is absent is the share that the lines are of 10 million.
 
 use std::collections::BTreeSet;
@@ -15,6 +15,7 @@ use std::fmt::Write as _;
 
 use albireo::{ArgumentRef, Database, Outcome, RoutineHandle, SqlError, Value};
 
+use super::counts::{RowCounts, Sizes};
 use super::report::{InTurns, InstantCompression};
 use super::{Bench, freeze, row_count, wrong};
 use crate::tpcc::random::Random;
@@ -27,8 +28,8 @@ const TEXTS: [(usize, &str); 2] = [
 ];
 /// Lines of the paper, by which it is decided how many texts are new.
 const PAPER_LINES: usize = 10_000_000;
-/// Lines of each way.
-const ROWS: usize = 500_000;
+/// Lines of each way. Of the paper's two numbers the smaller one: 50 million in both tables take 20 GB.
+const ROWS: RowCounts = RowCounts { few: 20_000, usual: 500_000, paper: PAPER_LINES };
 /// Lines of one call.
 const LINES_A_CALL: usize = 1_000;
 /// What a line takes of the database, indexes, both tables and the dictionary counted: at most so many bytes.
@@ -122,9 +123,9 @@ impl Bench<'_> {
         let workload = &self.config.workload;
         let mut all = Vec::new();
         for (different, paper) in TEXTS {
-            let (rows, different) = match workload.transactions {
-                Some(_) => (ROWS / 25, different / 32),
-                None => (ROWS, different),
+            let (rows, different) = match self.config.sizes {
+                Sizes::Few => (self.count(ROWS), different / 32),
+                Sizes::Usual | Sizes::Paper => (self.count(ROWS), different),
             };
             let lines = Lines::new(workload.seed, rows, different);
             let mut found = InstantCompression {

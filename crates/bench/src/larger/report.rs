@@ -260,7 +260,7 @@ impl LargerReport {
             "Data larger than memory; {} warehouses, {} turns\n\n{:<80} {:>12} {:>9} {:>6} {:>6}\n",
             self.warehouses, self.turns, "what", "value", "at least", "aim", "holds"
         );
-        for Shown { what, unit, value, at_least, aim, holds } in self.shown() {
+        for Shown { what, unit, value, at_least, aim, holds, .. } in self.shown() {
             let (value, holds) = (format!("{value:.2} {unit}"), if holds { "yes" } else { "no" });
             let _ = writeln!(text, "{what:<80} {value:>12} {at_least:>9} {aim:>6} {holds:>6}");
         }

@@ -17,12 +17,15 @@ pub struct Shown {
     pub aim: f64,
     /// Whether it is what it must be.
     pub holds: bool,
+    /// Of how much it was measured, where that is worth saying.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<String>,
 }
 
 impl Shown {
     /// A figure of which `at_least` is asked.
     pub fn new(what: impl Into<String>, unit: &'static str, value: f64, at_least: f64, aim: f64) -> Self {
         let holds = if aim < at_least { value <= at_least } else { value >= at_least };
-        Self { what: what.into(), unit, value, at_least, aim, holds }
+        Self { what: what.into(), unit, value, at_least, aim, holds, scale: None }
     }
 }

@@ -21,13 +21,14 @@ use albireo_storage::observe::{ObservedMemory, PAGE_BYTES, SampledReads};
 use rustix::io::Errno;
 
 use super::super::Bench;
+use super::super::counts::RowCounts;
 use super::super::report::{ComparedObservers, ObserverWay};
 use super::marks::{self, Idle};
 use crate::tpcc::random::Random;
 
 /// Entries, and accesses to them in an interval.
-const ENTRIES: usize = 10_000_000;
-const ACCESSES: usize = 100_000;
+const ENTRIES: RowCounts = RowCounts { few: 400_000, usual: 10_000_000, paper: 10_000_000 };
+const ACCESSES: RowCounts = RowCounts { few: 4_000, usual: 100_000, paper: 100_000 };
 /// The first entries, which lie in the cache together.
 const NEAR: usize = 2_048;
 const ENTRIES_A_PAGE: usize = PAGE_BYTES / size_of::<u64>();
@@ -121,10 +122,7 @@ struct Observed<'a> {
 impl Bench<'_> {
     /// All ways in turns, of which each begins with another.
     pub(in crate::compaction) fn compared(&self) -> Result<ComparedObservers, SqlError> {
-        let [entries, accesses] = [ENTRIES, ACCESSES].map(|count| match self.config.workload.transactions {
-            Some(_) => count / 25,
-            None => count,
-        });
+        let [entries, accesses] = [ENTRIES, ACCESSES].map(|counts| self.count(counts));
         let no_memory = |error: io::Error| SqlError::new(SqlState::INSUFFICIENT_RESOURCES, error.to_string());
         let chunks = entries.div_ceil(CHUNK_ROWS);
         let observed = Observed {

@@ -12,6 +12,8 @@ use crate::latency::median;
 pub struct Observers {
     /// Nanoseconds of processor time of a transaction of TPC-C.
     pub transaction_ns: InTurns,
+    /// Entries that are read.
+    pub entries: u64,
     /// Milliseconds of 100,000 random reads.
     pub reads_ms: InTurns,
     /// What the processor marks, where the system tells.
@@ -39,15 +41,16 @@ impl Observers {
         let _ = writeln!(
             text,
             "\nObservers of reads: TPC-C {without:.0} ns of processor time a transaction without, {with:.0} with the default \
-             one, {percent:.1} %\n100,000 random reads, ms: {read:.2} without, {counted:.2} counted"
+             one, {percent:.1} %\n100,000 random reads of {} entries by their keys, ms: {read:.2} without, {counted:.2} counted",
+            self.entries
         );
         if let Some(Marks { reads_ms, clear_ms, look_ms, gib }) = &self.marks {
             let [reads, clear, look] = [reads_ms, clear_ms, look_ms].map(median);
             let _ = writeln!(
                 text,
                 "marked by the processor: {reads:.2} after clearing the marks of {gib:.2} GiB in {clear:.2}; looking at them \
-                 takes {look:.2}, and tells of areas, not of pages. In the paper, of 100,000 updates: 4 without, 94 with \
-                 protected pages, 4 marked"
+                 takes {look:.2}, and tells of areas, not of pages. In the paper, of 100,000 updates of 10 million: 4 without, \
+                 94 with protected pages, 4 marked"
             );
         }
     }
