@@ -51,6 +51,10 @@ pub(crate) struct HeapList {
 #[derive(Clone, Default)]
 pub(crate) struct FrozenList {
     encoded: Vec<Option<Arc<FrozenChunk>>>,
+    /// How many of these hold rows.
+    with_rows: u32,
+    /// How many of those were evicted.
+    evicted: u32,
     /// In the order of their numbers; none is encoded.
     cooling: Vec<Cooling>,
 }
@@ -89,10 +93,24 @@ impl FrozenList {
             self.encoded.resize(chunk + 1, None);
         }
         let before = std::mem::replace(&mut self.encoded[chunk], frozen);
+        let (gone, come) = (Self::counted(before.as_ref()), Self::counted(self.get(chunk)));
+        self.with_rows = self.with_rows + come.0 - gone.0;
+        self.evicted = self.evicted + come.1 - gone.1;
         while self.encoded.last().is_some_and(Option::is_none) {
             self.encoded.pop();
         }
         before
+    }
+
+    /// What a chunk adds to `with_rows` and `evicted`; neither changes while it is here.
+    fn counted(chunk: Option<&Arc<FrozenChunk>>) -> (u32, u32) {
+        let chunk = chunk.filter(|chunk| chunk.rows() > 0);
+        chunk.map_or((0, 0), |chunk| (1, u32::from(chunk.shelf().is_some())))
+    }
+
+    /// How many encoded chunks hold rows, and how many of those were evicted.
+    pub(crate) fn counts(&self) -> (u32, u32) {
+        (self.with_rows, self.evicted)
     }
 
     fn find_cooling(&self, chunk: usize) -> Result<usize, usize> {

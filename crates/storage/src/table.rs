@@ -48,7 +48,7 @@ pub use cells::{
     Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FillShape, Filled,
     INLINE_TEXT_APART, RowAddress, RowLines, Thawed, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
 };
-pub use evict::{AwayChunk, ColdChunk, EvictedChunk};
+pub use evict::{AwayChunk, ChunkCounts, ColdChunk, EvictedChunk};
 pub use indexes::{Arrival, Asked, ChangedKeys, Entering, IndexAside, IndexKind, IndexRef, IndexSpec};
 pub use insert::NewRow;
 pub use load::{IndexBuild, Loader};

@@ -146,8 +146,12 @@ fn explained_text(text: &str) -> &str {
 
 fn in_words(costs: &Costs) -> String {
     let ms = |ns: f64| ns / 1e6;
+    let away = match costs.fetched < 0.5 {
+        true => String::new(),
+        false => format!("; about {:.0} chunks with them are not in memory", costs.fetched),
+    };
     format!(
-        "about {:.0} rows would take {:.3} ms as a transaction, {:.3} ms on a snapshot",
+        "about {:.0} rows would take {:.3} ms as a transaction, {:.3} ms on a snapshot{away}",
         costs.rows,
         ms(costs.transactional_ns),
         ms(costs.analytical_ns)

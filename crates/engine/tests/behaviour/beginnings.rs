@@ -3,7 +3,7 @@
 use albireo::{Database, ExecutionPath, Outcome, Value};
 use albireo_testing::Random;
 
-use crate::support::{database, run, show, state};
+use crate::support::{database, rows_stay, run, show, state};
 
 /// Databases with the same rows: without indexes, with ordered ones, and with ordered ones that have no keys.
 struct Three([Database; 3]);
@@ -290,6 +290,10 @@ fn ordered_indexes_find_texts_by_how_they_begin() {
         ("DELETE FROM t WHERE code LIKE 'code 0012%'", "  changes t by by_code"),
     ];
     for (sql, expected) in found {
+        if sql.contains("grp = 3") && !rows_stay() {
+            // A hundred rows of chunks that may be away: a query scans them.
+            continue;
+        }
         for db in [&keyed, &bare] {
             let plan = lines(db, &format!("EXPLAIN {sql}"));
             assert!(plan[0].starts_with("transactional"), "{sql}\n{plan:?}");

@@ -4,7 +4,9 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use albireo::{Abort, Config, Database, Eviction, Procedure, Route, SqlState, Transaction, Value};
+use albireo::{
+    Abort, Config, Database, Eviction, ExecutionPath, Outcome, Procedure, Route, SqlState, Transaction, Value,
+};
 use albireo_env::{Disk, Env, MemoryDisk, PlacedFile};
 
 use crate::frozen::{CHANGES, all, filled, freeze};
@@ -66,6 +68,51 @@ fn queries_fetch_for_themselves() {
     ask(&db, "SELECT v, count(*), max(x), sum(n) FROM t WHERE p LIKE 'P-0%' GROUP BY v ORDER BY v LIMIT 10");
     ask(&db, "SELECT count(*) FROM t a JOIN t b ON b.q = a.q WHERE a.id < 500");
     assert_eq!(db.memory().rows_bytes, bytes);
+}
+
+#[test]
+fn many_rows_of_chunks_that_are_away_are_scanned_and_few_are_fetched() {
+    if !rows_stay() {
+        return;
+    }
+    let db = database();
+    run(
+        &db,
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, k INTEGER NOT NULL, g INTEGER NOT NULL, v TEXT NOT NULL);
+         INSERT INTO t SELECT x, x * 7919 % 80000, x * 7919 % 80000 / 200, md5(x::text) FROM generate_series(0, 79999) s (x);
+         CREATE INDEX by_k ON t (k) WITH (keys = 'none');
+         CREATE INDEX by_g ON t (g)",
+    );
+    let plan = |condition: &str| match db
+        .execute(&format!("EXPLAIN SELECT max(v) FROM t WHERE {condition}"))
+        .unwrap()
+        .remove(0)
+    {
+        Outcome::Rows(rows) => {
+            rows.rows().iter().map(|row| row[0].to_string()).collect::<Vec<_>>().join("\n")
+        }
+        other => panic!("{other:?}"),
+    };
+    // The same 200 rows, a few in each chunk.
+    let (many, few) = (["k BETWEEN 4000 AND 4199", "g = 20"], "k BETWEEN 4000 AND 4009");
+    let assert_starts = |conditions: &[&str], path: &str| {
+        for condition in conditions {
+            let plan = plan(condition);
+            assert!(plan.starts_with(path), "{condition}\n{plan}");
+        }
+    };
+    assert_starts(&many, "transactional");
+    evict(&db);
+    assert_starts(&many, "analytical");
+    assert!(plan(many[0]).contains("chunks with them are not in memory"), "{}", plan(many[0]));
+    assert_starts(&[few, "id IN (1, 40000)"], "transactional");
+    // To ask has fetched nothing.
+    assert_starts(&many, "analytical");
+    db.force_execution_path(Some(ExecutionPath::Transactional));
+    let fetched = many.map(|condition| ask(&db, &format!("SELECT max(v) FROM t WHERE {condition}")));
+    db.force_execution_path(None);
+    assert_eq!(fetched[0], fetched[1]);
+    assert_starts(&many, "transactional");
 }
 
 #[test]

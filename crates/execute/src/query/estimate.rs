@@ -1,11 +1,12 @@
 //! How many rows a statement is about to read, before it reads any.
 //!
-//! Responsible for: counting by indexes and sizes of tables, with the values of parameters. Not responsible
-//! for: what follows from it (`engine`).
+//! Responsible for: counting by indexes and sizes of tables, with the values of parameters; how much of that is
+//! frozen, or not in memory. Not responsible for: what follows from it (`engine`).
 //!
 //! Keys that are known are looked for in their index, which tells about how many entries it has between two
-//! places. What depends on rows that are not read yet is guessed.
+//! places. What depends on rows that are not read yet is guessed. Nothing is fetched for it.
 
+use albireo_base::Tid;
 use albireo_partition::Site;
 use albireo_plpgsql::plan::is_one;
 use albireo_semantics::query::SelectPlan;
@@ -14,6 +15,7 @@ use albireo_semantics::query::tree::{
     Target, Update,
 };
 use albireo_sql::TableDef;
+use albireo_storage::{IndexRef, Table};
 
 use super::frame::Running;
 use super::scan::{Search, search_of};
@@ -26,8 +28,18 @@ use crate::expr::{Expr, ExprKind};
 pub struct Estimate {
     /// Rows that are looked at, each as often as it is.
     pub rows: f64,
+    /// Keys of groups and aggregates beyond the first of each query, once for each row that goes into them.
+    pub values: f64,
+    /// Chunks with such rows that are not in memory, so that a transaction has to fetch them.
+    pub fetched: f64,
     /// The rows of all tables that it reads: what looking at each once comes to.
     pub tables: f64,
+    /// Those of them that lie in frozen chunks.
+    pub frozen: f64,
+    /// Chunks of these tables that were evicted.
+    pub evicted: f64,
+    /// Keys of groups and aggregates beyond the first of each query.
+    pub results: f64,
 }
 
 /// Calls what it is given for each expression.
@@ -35,6 +47,19 @@ type EachExpr<'a> = &'a mut dyn FnMut(&mut dyn FnMut(&Expr));
 
 /// Rows for a key that depends on other rows.
 const ROWS_OF_A_KEY: f64 = 8.0;
+/// Rows up to which it is not asked where they lie. To ask would take as long as to read them; and chunks that so few
+/// need are fetched together, once, and are there when these rows are wanted again.
+const FEW_ROWS: usize = 16;
+
+/// What is known of a table in some partitions.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    rows: f64,
+    /// Of frozen chunks.
+    frozen: f64,
+    /// Chunks.
+    evicted: f64,
+}
 
 /// Counts for one statement.
 pub(super) struct Estimator<'r, 'h> {
@@ -82,17 +107,25 @@ impl Estimator<'_, '_> {
     }
 
     fn select(&mut self, select: &Select, order: &[OrderKey], need: f64) -> Result<f64, Stop> {
+        let before = self.sum.fetched;
         let (mut visits, mut rows) = self.steps(&select.relations, &select.steps)?;
         let plain = select.grouping.is_none() && matches!(select.distinct, Distinct::No);
         if plain && (order.is_empty() || select.ordered) && rows > need {
             // It stops at the last that matters.
             visits *= need / rows;
+            self.sum.fetched = before + (self.sum.fetched - before) * need / rows;
             rows = need;
         }
         if select.ends {
             visits = visits.min(1.0);
+            self.sum.fetched = self.sum.fetched.min(before + 1.0);
         }
         self.sum.rows += visits;
+        if let Some(grouping) = &select.grouping {
+            let beyond_first = (grouping.keys.len() + grouping.aggregates.len()).saturating_sub(1) as f64;
+            self.sum.values += rows * beyond_first;
+            self.sum.results += beyond_first;
+        }
         self.inner(&mut |visit| select.each_own_expr(visit), rows)?;
         Ok(if select.grouping.is_some() { rows.min(1.0) } else { rows })
     }
@@ -113,10 +146,12 @@ impl Estimator<'_, '_> {
     }
 
     fn subquery(&mut self, plan: &SelectPlan, rows: f64) -> Result<(), Stop> {
-        let before = self.sum.rows;
+        let before = self.sum;
         self.query(&plan.query, f64::INFINITY)?;
         if plan.correlated {
-            self.sum.rows = before + (self.sum.rows - before) * rows;
+            // What is fetched for one row is there for the others.
+            self.sum.rows = before.rows + (self.sum.rows - before.rows) * rows;
+            self.sum.values = before.values + (self.sum.values - before.values) * rows;
         }
         Ok(())
     }
@@ -162,34 +197,47 @@ impl Estimator<'_, '_> {
 
     fn table(&mut self, table: &TableDef, access: &Access) -> Result<f64, Stop> {
         let here = self.running.host.live().sites(table.id);
-        let size = |running: &mut Running<'_>, sites: &[Site]| -> f64 {
-            let live = running.host.live();
-            sites.iter().map(|site| live.table(*site, table.id).row_count() as f64).sum()
-        };
-        let all = size(self.running, &here);
-        self.sum.tables += all;
+        let all = self.size(table, &here);
+        self.sum.tables += all.rows;
+        self.sum.frozen += all.frozen;
+        self.sum.evicted += all.evicted;
         let sites = match &access.site {
             Some(bound) if !self.is_known(&bound.value) => here,
             _ => self.running.sites(table, access)?,
         };
-        let Some(index) = &access.index else { return Ok(size(self.running, &sites)) };
+        let Some(index) = &access.index else {
+            let there = self.size(table, &sites);
+            if there.rows > FEW_ROWS as f64 {
+                self.sum.fetched += there.evicted;
+            }
+            return Ok(there.rows);
+        };
         if is_one(table, index) {
             return Ok(1.0);
         }
-        let Some(search) = self.search(index) else { return Ok(ROWS_OF_A_KEY.min(all)) };
+        let Some(search) = self.search(index) else { return Ok(ROWS_OF_A_KEY.min(all.rows)) };
         let mut rows = 0;
         for site in sites {
             let live = self.running.host.live();
             let rows_of = live.table(site, table.id);
             let Ok(handle) = rows_of.index(&index.name) else { continue };
-            rows += match &search {
-                Search::Nothing => 0,
-                Search::Everything => rows_of.row_count() as usize,
-                Search::Equal(key) => rows_of.find_all(handle, key.key()).len(),
-                Search::Between { low, high, .. } => rows_of.estimate_between(handle, *low, *high),
-            };
+            let (found, fetched) = found(rows_of, handle, &search);
+            rows += found;
+            self.sum.fetched += fetched;
         }
         Ok(rows as f64)
+    }
+
+    fn size(&mut self, table: &TableDef, sites: &[Site]) -> Size {
+        let (live, mut size) = (self.running.host.live(), Size::default());
+        for site in sites {
+            let here = live.table(*site, table.id);
+            let (rows, chunks) = (here.row_count() as f64, here.chunk_counts());
+            size.rows += rows;
+            size.frozen += rows * f64::from(chunks.frozen) / f64::from(chunks.all.max(1));
+            size.evicted += f64::from(chunks.evicted);
+        }
+        size
     }
 
     /// What an index is asked for, if that is known before rows are.
@@ -226,4 +274,41 @@ impl Estimator<'_, '_> {
         });
         known
     }
+}
+
+/// About how many rows of a table in one partition a search finds, and in how many chunks they lie that are not in memory.
+fn found(table: &Table, index: IndexRef, search: &Search) -> (usize, f64) {
+    let evicted = table.chunk_counts().evicted;
+    let asks = |rows: usize| evicted > 0 && rows > FEW_ROWS;
+    match search {
+        Search::Nothing => (0, 0.0),
+        Search::Everything => {
+            let rows = table.row_count() as usize;
+            (rows, if asks(rows) { f64::from(evicted) } else { 0.0 })
+        }
+        Search::Equal(key) => {
+            let tids = table.find_all(index, key.key());
+            let some = tids.iter().copied().step_by(tids.len().div_ceil(FEW_ROWS).max(1));
+            let fetched = if asks(tids.len()) { fetched(table, tids.len(), some) } else { 0.0 };
+            (tids.len(), fetched)
+        }
+        Search::Between { low, high, .. } => {
+            let rows = table.estimate_between(index, *low, *high);
+            if !asks(rows) {
+                return (rows, 0.0);
+            }
+            let mut all = table.between(index, *low, *high);
+            let mut some: Vec<Tid> = all.by_ref().take(FEW_ROWS / 2).collect();
+            some.extend(all.rev().take(FEW_ROWS / 2));
+            (rows, fetched(table, rows, some.into_iter()))
+        }
+    }
+}
+
+/// In how many chunks that are not in memory so many rows lie, of which some tell of all. Too many, if rows with keys that
+/// are near each other lie together: then a scan passes over most chunks by their zone maps, and is cheap.
+fn fetched(table: &Table, rows: usize, some: impl ExactSizeIterator<Item = Tid>) -> f64 {
+    let looked_at = some.len().max(1) as f64;
+    let away = table.chunks_away(some) as f64;
+    (away * rows as f64 / looked_at).min(f64::from(table.chunk_counts().evicted))
 }

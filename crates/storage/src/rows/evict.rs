@@ -17,6 +17,19 @@ impl Rows {
         all.filter(|(_, chunk)| chunk.rows() > 0)
     }
 
+    /// How many chunks there are, how many of them are frozen and hold rows, and how many of those were evicted.
+    pub(crate) fn chunk_counts(&self) -> (u32, u32, u32) {
+        let (frozen, evicted) = self.dir.frozen.counts();
+        debug_assert!(evicted <= frozen && frozen as usize <= self.chunks, "each is one of the table's");
+        (self.chunks as u32, frozen, evicted)
+    }
+
+    /// The number of the chunk in which a row lies, if not all of that is in memory.
+    pub(crate) fn away_chunk(&self, tid: Tid) -> Option<usize> {
+        let slot = self.slot_of(tid);
+        self.frozen_chunk(slot).filter(|chunk| chunk.is_away()).map(|_| slot.chunk())
+    }
+
     /// Whether a chunk of this number or a greater one is frozen.
     pub(crate) fn has_frozen_from(&self, number: u32) -> bool {
         (number as usize) < self.dir.frozen.end()

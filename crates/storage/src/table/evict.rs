@@ -35,6 +35,17 @@ pub struct EvictedChunk {
     now: Arc<FrozenChunk>,
 }
 
+/// How many chunks a table has in a partition.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ChunkCounts {
+    /// All.
+    pub all: u32,
+    /// Those that are frozen and hold rows.
+    pub frozen: u32,
+    /// Those of them that were evicted. Some may have been fetched since, in whole or in part.
+    pub evicted: u32,
+}
+
 /// A frozen chunk whose columns lie elsewhere, be they in memory too.
 pub struct AwayChunk {
     number: u32,
@@ -141,6 +152,20 @@ impl Table {
         let away = self.rows.frozen_chunks(from..to).filter(|(_, chunk)| chunk.shelf().is_some());
         let away = away.map(|(number, chunk)| AwayChunk { number, chunk: Arc::clone(chunk) }).collect();
         (away, self.rows.has_frozen_from(to).then_some(to))
+    }
+
+    /// How many chunks there are, known without looking at them.
+    pub fn chunk_counts(&self) -> ChunkCounts {
+        let (all, frozen, evicted) = self.rows.chunk_counts();
+        ChunkCounts { all, frozen, evicted }
+    }
+
+    /// How many chunks some rows lie in of which not all is in memory. For few rows; nothing is fetched.
+    pub fn chunks_away(&self, rows: impl Iterator<Item = Tid>) -> usize {
+        let mut away: Vec<usize> = rows.filter_map(|tid| self.rows.away_chunk(tid)).collect();
+        away.sort_unstable();
+        away.dedup();
+        away.len()
     }
 
     /// Makes sure that rows are in memory which are to be read or changed one after another. A transaction ends here if they

@@ -252,6 +252,24 @@ fn rows_of_a_list_are_met_together() {
 }
 
 #[test]
+fn chunks_are_counted_and_those_away_are_told_by_their_rows() {
+    let mut world = away(CHUNKS as u32 * CHUNK_ROWS as u32);
+    let counts = |world: &World| {
+        let counts = world.table.chunk_counts();
+        [counts.all, counts.frozen, counts.evicted].map(|count| count as usize)
+    };
+    let met = |world: &World| world.table.chunks_away(in_each_chunk().chain(in_each_chunk()));
+    assert_eq!((counts(&world), met(&world)), ([CHUNKS; 3], CHUNKS));
+    drop(world.table.row(Tid::new(1, 7)));
+    assert_eq!(met(&world), CHUNKS - 1, "one was fetched");
+    assert_eq!(counts(&world), [CHUNKS; 3], "which counts as evicted");
+    let row = world.shape.row(&[40, 1, 1]);
+    world.table.insert_values(&mut world.undo, &row).unwrap();
+    assert_eq!(counts(&world), [CHUNKS + 1, CHUNKS, CHUNKS]);
+    world.abort();
+}
+
+#[test]
 fn chunk_whose_columns_a_new_index_compares_stays() {
     let shape = Shape {
         columns: vec![(SqlType::Integer, false), (SqlType::Text, false)],

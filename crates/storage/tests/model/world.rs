@@ -388,6 +388,8 @@ impl World {
             check::contents_tell_rows(&view, &self.shape, &mut self.contents);
         }
         assert!(self.elsewhere.iter().all(|snapshot| snapshot.table(TableId(3)).is_none()));
+        let (away, _) = self.table.away_chunks(0, u32::MAX);
+        assert_eq!(self.table.chunk_counts().evicted as usize, away.len(), "evicted chunks are counted");
         if self.snapshots.is_empty() && self.kept.is_empty() && self.rewriting.is_none() {
             let held = self.registry.counters().held_bytes;
             assert_eq!(held, 0, "blocks are held although no snapshot covers their table");
