@@ -52,6 +52,7 @@ fn evicted_rows_give_the_same_answers() {
         evict(&db);
         let bytes = db.memory().rows_bytes;
         assert_eq!(all(&db), before);
+        ask(&db, "SELECT x FROM t WHERE id = 5");
         assert!(db.evict_frozen() > 0, "what was fetched for transactions stays until it leaves again");
         assert_eq!(all(&db), before);
         db.evict_frozen();
@@ -105,7 +106,7 @@ fn many_rows_of_chunks_that_are_away_are_scanned_and_few_are_fetched() {
     evict(&db);
     assert_starts(&many, "analytical");
     assert!(plan(many[0]).contains("chunks with them are not in memory"), "{}", plan(many[0]));
-    assert_starts(&[few, "id IN (1, 40000)"], "transactional");
+    assert_starts(&[few, "id = 40000"], "transactional");
     // To ask has fetched nothing.
     assert_starts(&many, "analytical");
     db.force_execution_path(Some(ExecutionPath::Transactional));
