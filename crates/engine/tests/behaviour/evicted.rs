@@ -52,7 +52,7 @@ fn evicted_rows_give_the_same_answers() {
         evict(&db);
         let bytes = db.memory().rows_bytes;
         assert_eq!(all(&db), before);
-        ask(&db, "SELECT x FROM t WHERE id = 5");
+        ask(&db, "SELECT e, y FROM t WHERE id = 5");
         assert!(db.evict_frozen() > 0, "what was fetched for transactions stays until it leaves again");
         assert_eq!(all(&db), before);
         db.evict_frozen();

@@ -69,7 +69,7 @@ fn rows_that_an_archive_has_leave_memory_without_being_written() {
         archive_and_evict(&db);
         assert_eq!(cold_paths(&disk).len(), compressed);
         assert_eq!(all(&db), before);
-        ask(&db, "SELECT x FROM t WHERE id = 5");
+        ask(&db, "SELECT e, y FROM t WHERE id = 5");
         assert!(db.evict_frozen() > 0, "what was fetched for transactions stays until it leaves again");
         assert_eq!(all(&db), before);
         assert_eq!(verified(&db).split(" are sound").next(), Some("evicted rows of 2 chunks"));
