@@ -212,6 +212,7 @@ impl Simulation {
         self.machine.disk.set_faults(Faults::default());
         self.heal();
         let life = self.open()?;
+        self.machine.disk.take_planned_crash();
         self.check_wholly(&life)
     }
 
@@ -234,8 +235,11 @@ impl Simulation {
             match Database::open_stepped(DIRECTORY, self.world.config(durability), env) {
                 Ok(database) => {
                     let life = Life::new(process, database, durability, self.machine.room().clone());
+                    // While all rows are looked at, which may have left memory, the machine does not go down.
+                    let planned = self.machine.disk.take_planned_crash();
                     self.recovered(&life, &expected)?;
                     self.check_completeness(&life, attempts == 1)?;
+                    planned.into_iter().for_each(|operation| self.machine.disk.crash_at(operation));
                     self.after_damage();
                     return Ok(life);
                 }

@@ -104,6 +104,11 @@ impl CrashDisk {
         self.machine.lock().crash_at = Some(operation);
     }
 
+    /// Forgets the planned crash that has not struck yet: for which operation it was planned.
+    pub fn take_planned_crash(&self) -> Option<u64> {
+        self.machine.lock().crash_at.take()
+    }
+
     /// Brings the machine back after a planned crash, with what survived it; says whether it was down.
     /// A machine that is up stays as it is.
     pub fn restart(&self) -> bool {
