@@ -416,7 +416,8 @@ impl<S: Section> Column<S> {
                 packed.text_in(row, out);
             }
             Store::Compressed(texts) => {
-                texts.reader().text_in(row, out);
+                let length = texts.reader().text_in(row, out).len();
+                out.truncate(length);
             }
             _ => {
                 out.clear();

@@ -7,7 +7,8 @@
 //! [`ESCAPE`] and a byte stand for a byte where no symbol fits. Each text is compressed alone, so each is read alone.
 //!
 //! - F-1 Codes stand, one after the other, for the longest symbol that the rest of the text begins with, or for an escaped
-//!   byte. So they depend on the text and the table alone: equal texts of a column have equal codes, and others have others.
+//!   byte, where the table is sound ([`Compressed::has_sound_table`]). So they depend on the text and the table alone: equal
+//!   texts of a column have equal codes, and others have others.
 //! - F-2 Bytes that somebody made up may break F-1 in codes. Such a text is read as any other, but is not found by
 //!   equality. What an archive gives back is compressed anew, and so never does.
 //!
@@ -39,6 +40,8 @@ pub(crate) const TABLE: usize = CODES * (LONGEST + 1);
 const PLACES: u64 = 1 << 11;
 /// Texts for which room is made together.
 const BLOCK: usize = 64;
+/// Codes for which eight bytes each are not much.
+const FEW_CODES: usize = 1 << 10;
 /// Texts that are compressed together: twice their bytes are reserved for their codes.
 const TOGETHER: usize = 1024;
 
@@ -209,6 +212,13 @@ impl<S: Section> Compressed<S> {
         texts.iter().enumerate().all(|(place, text)| reader.text_in(place, &mut found) == *text)
     }
 
+    /// Whether some of these texts have the codes by which they are searched for (F-1), about so many of them.
+    pub(crate) fn is_found(&self, texts: &[&[u8]], about: usize) -> bool {
+        let (reader, matcher) = (self.reader(), self.reader().matcher());
+        let some = texts.iter().enumerate().step_by((texts.len() / about) | 1);
+        some.into_iter().all(|(place, text)| matcher.codes(text) == reader.codes_at(place))
+    }
+
     /// Whether the table is one of `count` symbols.
     pub(crate) fn has_sound_table(&self) -> bool {
         self.reader().table.is_sound(self.count)
@@ -246,18 +256,26 @@ impl<'a> Reader<'a> {
         text
     }
 
-    /// Makes `out` the text at `place`.
+    /// The text at `place`, in a buffer that is as long as any before.
     #[inline]
-    pub(crate) fn text_in(self, place: usize, out: &mut Vec<u8>) -> &[u8] {
+    pub(crate) fn text_in(self, place: usize, buffer: &mut Vec<u8>) -> &[u8] {
         let codes = self.codes_at(place);
-        let room = codes.len() * LONGEST;
+        let room = self.room_for(codes);
         // What was there before is written over.
-        if out.len() < room {
-            out.resize(room, 0);
+        if buffer.len() < room {
+            buffer.resize(room, 0);
         }
-        let length = self.table.expand(codes, out);
-        out.truncate(length);
-        out
+        let length = self.table.expand(codes, buffer);
+        &buffer[..length]
+    }
+
+    /// Bytes in which these codes can be expanded: of few without looking at them.
+    #[inline]
+    fn room_for(self, codes: &[u8]) -> usize {
+        match codes.len() {
+            few @ ..=FEW_CODES => few * LONGEST,
+            _ => self.table.length(codes) + LONGEST - 1,
+        }
     }
 
     /// Appends the texts at `places`, and calls `ended` with how long `out` is then, once for each.
@@ -265,8 +283,8 @@ impl<'a> Reader<'a> {
         let (mut at, mut first) = (out.len(), places.start);
         while first < places.end {
             let behind = places.end.min(first + BLOCK);
-            let start = text_range(self.offsets, first).start;
-            let room = at + (text_range(self.offsets, behind - 1).end - start) * LONGEST;
+            let codes = text_range(self.offsets, first).start..text_range(self.offsets, behind - 1).end;
+            let room = at + self.room_for(&self.codes[codes]);
             if out.len() < room {
                 out.resize(room, 0);
             }
@@ -396,12 +414,14 @@ pub(crate) fn compress(compressor: &Compressor, texts: &[&[u8]]) -> Option<(Vec<
 }
 
 /// The sections of offsets and of values of a column of compressed texts, from its texts and its section of symbols. `None`:
-/// that has no such symbols.
+/// that has no such symbols, or the texts would not come back.
 pub fn compress_texts(symbols: &[u8], texts: &[&[u8]]) -> Option<(Vec<u8>, Vec<u8>)> {
     let table = Table::of(symbols).filter(|table| symbols.len() == TABLE && table.is_sound(table.count()))?;
     let count = usize::from(table.count());
-    let symbols: Vec<Symbol> = table.symbols[..count].iter().map(Symbol::from_slice).collect();
-    compress(&Compressor::rebuild_from(symbols, &table.lengths[..count]), texts)
+    let all: Vec<Symbol> = table.symbols[..count].iter().map(Symbol::from_slice).collect();
+    let (offsets, codes) = compress(&Compressor::rebuild_from(all, &table.lengths[..count]), texts)?;
+    let made = Compressed { count: table.count(), offsets: &offsets[..], codes: &codes[..], table: symbols };
+    made.gives_back(texts).then_some((offsets, codes))
 }
 
 #[cfg(test)]

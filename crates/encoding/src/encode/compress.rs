@@ -56,12 +56,15 @@ pub(super) fn at_any_rate(store: Store<Vec<u8>>, places: usize) -> Store<Vec<u8>
     compressed.unwrap_or(store)
 }
 
-/// Texts, compressed. They are read once, so that all that is relied on does not rely on who compressed them.
+/// Texts, compressed, if they come back and the table is one that is read again. Equal texts are found by their codes, which
+/// is looked at for some.
 fn compressed(compressor: &Compressor, texts: &[&[u8]]) -> Option<Store<Vec<u8>>> {
     let (offsets, codes) = compress(compressor, texts)?;
     let count = compressor.n_symbols() as u8;
     let compressed = Compressed { count, offsets, codes, table: table_of(compressor) };
-    compressed.gives_back(texts).then_some(Store::Compressed(compressed))
+    let is_sound =
+        compressed.has_sound_table() && compressed.gives_back(texts) && compressed.is_found(texts, SAMPLE);
+    is_sound.then_some(Store::Compressed(compressed))
 }
 
 /// A table for `texts`. Empty ones are left out, among which a sample would search.

@@ -5,13 +5,15 @@
 //! then tested on codes; of any other for each row that is wanted. Not responsible for: what an expression computes, which is
 //! the same whichever way it is evaluated.
 //! **Invariant:** no error comes of a text that no wanted row has. A dictionary has texts of rows that died or that another
-//! filter refuses; if evaluating these fails, the rows that are wanted are evaluated, and fail or do not.
+//! filter refuses; if evaluating all of them fails, those that wanted rows have are evaluated, and fail or do not.
 
 use std::sync::Arc;
 
 use albireo_base::ColumnId;
 use albireo_encoding::{Selection, Test as Codes};
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StringViewArray};
+use arrow::array::{
+    Array, ArrayRef, BooleanArray, BooleanBufferBuilder, RecordBatch, RecordBatchOptions, StringViewArray,
+};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use arrow::error::ArrowError;
@@ -24,7 +26,7 @@ use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_plan::metrics::Count;
 
 use super::codes;
-use crate::relation::ChunkData;
+use crate::relation::{ChunkData, EncodedColumn};
 
 /// An expression over the columns that it reads. It is true of the rows that pass.
 #[derive(Clone, Debug)]
@@ -69,7 +71,7 @@ impl Computed {
         if selected == 0 {
             return Ok(BooleanBuffer::new_unset(slots));
         }
-        if let Some(mask) = self.by_text(chunk, within, selected, computed) {
+        if let Some(mask) = self.by_text(chunk, within, selected, computed)? {
             return Ok(mask);
         }
         computed.add(selected);
@@ -85,40 +87,61 @@ impl Computed {
         })
     }
 
-    /// The mask by the texts that rows share. `None`: they share none, there are more texts than rows are wanted, or
-    /// evaluating some text failed.
+    /// The mask by the texts that rows share. `None`: they share none, or there are more texts than rows are wanted.
     fn by_text(
         &self,
         chunk: &dyn ChunkData,
         within: Option<&BooleanBuffer>,
         selected: usize,
         computed: &Count,
-    ) -> Option<BooleanBuffer> {
-        let [column] = self.columns[..] else { return None };
+    ) -> Result<Option<BooleanBuffer>> {
+        let [column] = self.columns[..] else { return Ok(None) };
         if *self.schema.field(0).data_type() != DataType::Utf8View {
-            return None;
+            return Ok(None);
         }
-        let column = chunk.encoded(column)?;
-        column.shared().filter(|shared| *shared <= selected)?;
-        let texts = column.shared_texts()?;
-        let count = texts.len();
-        computed.add(count);
-        let passing = codes::words(&self.passed(vec![texts], count).ok()?);
-        let null_passes = match column.nulls(&Selection::All) {
-            Some(_) => {
-                computed.add(1);
-                self.passed(vec![Arc::new(StringViewArray::new_null(1))], 1).ok()?.value(0)
-            }
-            None => false,
+        let Some(column) =
+            chunk.encoded(column).filter(|column| column.shared().is_some_and(|n| n <= selected))
+        else {
+            return Ok(None);
         };
-        Some(codes::narrowed(chunk.slots(), within, |mask| {
-            let nulls = null_passes.then(|| mask.to_vec());
-            column.select(&mut Codes::Stored(&passing), mask);
-            if let Some(mut nulls) = nulls {
-                column.select(&mut Codes::IsNull, &mut nulls);
+        let Some(texts) = column.shared_texts() else { return Ok(None) };
+        let slots = chunk.slots();
+        let mut mask = within.map_or_else(|| codes::all(slots), codes::words);
+        let mut nulls = mask.clone();
+        column.select(&mut Codes::IsNull, &mut nulls);
+        computed.add(texts.len());
+        let passing = match self.passed(vec![Arc::clone(&texts)], texts.len()) {
+            Ok(passing) => passing,
+            Err(_) => self.passed_of_found(&*column, &texts, (&mask, &nulls))?,
+        };
+        let has_nulls = nulls.iter().any(|word| *word != 0);
+        column.select(&mut Codes::Stored(&codes::words(&passing)), &mut mask);
+        if has_nulls {
+            computed.add(1);
+            if self.passed(vec![Arc::new(StringViewArray::new_null(1))], 1)?.value(0) {
                 mask.iter_mut().zip(&nulls).for_each(|(word, null)| *word |= null);
             }
-        }))
+        }
+        Ok(Some(BooleanBuffer::new(mask.into(), 0, slots)))
+    }
+
+    /// Which of the shared texts pass, of those that `wanted` rows have which are not `nulls`.
+    fn passed_of_found(
+        &self,
+        column: &dyn EncodedColumn,
+        texts: &ArrayRef,
+        (wanted, nulls): (&[u64], &[u64]),
+    ) -> Result<BooleanBuffer> {
+        let rows: Vec<u64> = wanted.iter().zip(nulls).map(|(wanted, null)| wanted & !null).collect();
+        let mut places = Vec::new();
+        column.places(&Selection::Mask(&rows), &mut places);
+        let mut found = BooleanBufferBuilder::new(texts.len());
+        found.append_n(texts.len(), false);
+        places.iter().for_each(|place| found.set_bit(usize::from(*place), true));
+        let found = found.finish();
+        let texts = arrow::compute::filter(texts, &BooleanArray::new(found.clone(), None))?;
+        let count = texts.len();
+        Ok(scattered(&self.passed(vec![texts], count)?, &found))
     }
 
     /// Which of so many rows pass.

@@ -69,7 +69,7 @@ pub(crate) struct ScanSpec {
     pub(crate) table_schema: SchemaRef,
     /// Filters of our own kinds, all of which must hold.
     pub(crate) predicates: Vec<Predicate>,
-    /// Filters that are expressions over several columns, or none.
+    /// Filters that were one of ours before their parameters were known, and are none any more.
     pub(crate) others: Vec<Computed>,
     /// Readable form of all filters, for EXPLAIN.
     pub(crate) filters_text: String,

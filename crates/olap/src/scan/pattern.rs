@@ -48,7 +48,8 @@ impl Pattern {
         within: Option<&BooleanBuffer>,
     ) -> Result<BooleanBuffer, ArrowError> {
         let slots = chunk.slots();
-        if let (Some(column), Some(pieces)) = (chunk.encoded(self.column), Pieces::of(&self.text)) {
+        if let Some(column) = chunk.encoded(self.column) {
+            let pieces = Pieces::of(&self.text).expect("it was read as such a pattern");
             return Ok(codes::narrowed(slots, within, |mask| match self.negated {
                 false => pieces.narrow(&*column, mask),
                 true => codes::reject(&*column, mask, |mask| pieces.narrow(&*column, mask)),
