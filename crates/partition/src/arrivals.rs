@@ -238,7 +238,7 @@ impl Partitions {
             }
             let receipt = match parts {
                 0 => Receipt::default(),
-                _ => all.log_record(Kind::JOINED, &|out| put_joined(out, bringing.number, parts))?,
+                _ => all.log_record(Kind::JOINED, false, &|out| put_joined(out, bringing.number, parts))?,
             };
             let mut count = 0;
             let come = under_way.parts.iter_mut().filter_map(|(at, arrival, _)| Some((*at, arrival.take()?)));

@@ -157,7 +157,7 @@ impl Partitions {
                 Ok(value)
             })?;
             // One record for both.
-            let receipt = if changes { receipt } else { all.log_record(Kind::STATEMENT, record)? };
+            let receipt = if changes { receipt } else { all.log_record(Kind::STATEMENT, false, record)? };
             Ok(Some((value, all.make(table, &call, switch, receipt))))
         })
     }
@@ -265,11 +265,7 @@ impl Exclusive<'_> {
         // What can fail comes before what cannot: memory, and the log.
         self.prepare(table, &mut switch)?;
         let frees = switch.changes.iter().all(|change| matches!(change, Change::Gone(..)));
-        let receipt = match frees {
-            // A full disk has room for it.
-            true => self.log_freeing(Kind::STATEMENT, switch.record)?,
-            false => self.log_record(Kind::STATEMENT, switch.record)?,
-        };
+        let receipt = self.log_record(Kind::STATEMENT, frees, switch.record)?;
         Ok(self.make(table, call, switch, receipt))
     }
 
@@ -323,23 +319,20 @@ impl Exclusive<'_> {
         self.tables(table).into_iter().nth(at).expect("the table is in each partition")
     }
 
-    /// Appends a record of something that is about to be done.
+    /// Appends a record of something that is about to be done; what `frees` more than it takes, also in the room that is kept
+    /// for that.
     pub(crate) fn log_record(
         &mut self,
         kind: Kind,
+        frees: bool,
         record: &dyn Fn(&mut Vec<u8>),
     ) -> Result<Receipt, CallError> {
-        let time_us = self.time_us();
+        let header = Header { kind, time_us: self.time_us() };
         let Some(log) = self.log() else { return Ok(Receipt::default()) };
-        let header = Header { kind, time_us };
-        log.append_crossing(header, |out| record(out)).map(Receipt::of_record).map_err(CallError::Log)
-    }
-
-    /// As [`Exclusive::log_record`], of something that frees more than it takes.
-    fn log_freeing(&mut self, kind: Kind, record: &dyn Fn(&mut Vec<u8>)) -> Result<Receipt, CallError> {
-        let time_us = self.time_us();
-        let Some(log) = self.log() else { return Ok(Receipt::default()) };
-        let ticket = log.append_freeing(None, Header { kind, time_us }, |out| record(out));
+        let ticket = match frees {
+            true => log.append_freeing(None, header, |out| record(out)),
+            false => log.append_crossing(header, |out| record(out)),
+        };
         ticket.map(Receipt::of_record).map_err(CallError::Log)
     }
 

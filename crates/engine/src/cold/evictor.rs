@@ -30,7 +30,6 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -40,7 +39,7 @@ use albireo_archive::{ArchiveError, Contents, FileEntry, Retained, retain_unless
 use albireo_base::{PartitionId, SqlError, SqlState, TableId};
 use albireo_env::Env;
 use albireo_partition::{Evictor, TableHandle};
-use albireo_storage::{ColdChunk, EvictedChunk, OutOfMemory};
+use albireo_storage::{ColdChunk, EvictedChunk};
 use parking_lot::{Condvar, Mutex};
 
 use super::How;
@@ -103,8 +102,6 @@ pub(crate) struct Evicting {
     rests_until: Mutex<u64>,
     /// Bytes that room was made of so far.
     freed_bytes: AtomicU64,
-    /// Why what was to leave memory last could not be written, if that was so.
-    unwritten: Mutex<Option<String>>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -187,20 +184,6 @@ impl Evicting {
     /// As [`albireo_archive::retain`], but files stay in which evicted chunks lie.
     pub(crate) fn retain(&self, env: &Env, directory: &Path, keep: usize) -> Result<Retained, ArchiveError> {
         retain_unless(env, directory, keep, &|path, remove| self.pins.unless_pinned(path, remove))
-    }
-
-    /// A chunk was put into files of a directory, a new one into new room if it `is_new`, or could not be.
-    fn note_written(&self, directory: &Path, is_new: bool, failed: Option<&io::Error>) {
-        let is_for_memory =
-            |error: &io::Error| error.get_ref().is_some_and(|inner| inner.is::<OutOfMemory>());
-        match failed {
-            None if is_new => *self.unwritten.lock() = None,
-            Some(error) if !is_for_memory(error) => {
-                let why = format!("Rows cannot leave memory for \"{}\": {error}.", directory.display());
-                *self.unwritten.lock() = Some(why);
-            }
-            _ => {}
-        }
     }
 
     /// Gives memory back that readers of evicted chunks have left, and room in files that nobody wants.
@@ -328,13 +311,15 @@ impl Database {
     /// Freezes what is not written, so that some bytes become free, and tells how many did.
     fn freeze_bytes(&self, due: &mut Option<Vec<Due>>, who: Returning, wanted: u64) -> u64 {
         let Some(shelves) = self.inner.evicting.shelves.get().filter(|_| wanted > 0) else { return 0 };
-        let before = self.inner.pool.in_use_bytes();
+        // What chunks took that had no rows any more.
+        let mut emptied = 0;
         if due.is_none() {
             // Without memory for a snapshot, it is not known.
-            *due = self.due_at_once().ok();
+            *due = self.due_at_once().ok().map(|(due, bytes)| {
+                emptied = bytes;
+                due
+            });
         }
-        // What chunks took that had no rows any more.
-        let emptied = before.saturating_sub(self.inner.pool.in_use_bytes());
         if emptied >= wanted {
             return emptied;
         }
@@ -343,7 +328,7 @@ impl Database {
             freed = emptied + bytes;
             freed >= wanted
         });
-        if done.is_err() && freed == 0 {
+        if done.is_err() && freed == emptied {
             // There is no memory for what is smaller: it goes through other memory. What cannot be done leaves rows as
             // they are.
             let _ = self.freeze_at_once(due, who, How::ToLeave(shelves.buffer()), |_| {
@@ -367,8 +352,9 @@ impl Database {
         self.evict_bytes(u64::MAX, |_| true)
     }
 
-    /// Files of archives that stay, whatever archives need, because rows that are not in memory lie in them, or did when
+    /// For tests: files of archives that stay, whatever archives need, because rows that are not in memory lie in them, or did when
     /// archives were thrown away last.
+    #[doc(hidden)]
     pub fn evicted_archive_files(&self) -> Vec<PathBuf> {
         let directory = self.inner.home.get().map(Home::archive).unwrap_or_default();
         self.inner.evicting.pins.paths().into_iter().map(|path| directory.join(path)).collect()
@@ -389,9 +375,9 @@ impl Database {
             let file = files.get(chunk.number() as usize).copied();
             file.filter(|file| file.frozen.is_some())
         };
-        let put = |chunk: &ColdChunk| shelves.put(table, chunk, file_of(chunk)).ok();
-        // What cannot be written stays.
-        is_short.then(|| cold().iter().map_while(put).collect())
+        let mut may_write = true;
+        let put = |chunk: &ColdChunk| shelves.put(table, chunk, file_of(chunk), &mut may_write);
+        is_short.then(|| cold().iter().filter_map(put).collect())
     }
 
     /// Whether memory has room for so many bytes, so that nothing has to leave for them.
@@ -410,26 +396,16 @@ impl Database {
         let Some(shelves) = self.inner.evicting.shelves.get().filter(|_| wanted > 0) else { return 0 };
         let mut cold = self.cold_chunks(may);
         cold.sort_by_key(|(.., chunk)| chunk.read_at());
-        let (mut cold, mut evicted, mut writes) = (cold.into_iter().peekable(), 0, true);
+        let (mut cold, mut evicted, mut may_write) = (cold.into_iter().peekable(), 0, true);
         while let Some(&(table, partition, _)) = cold.peek().filter(|_| evicted < wanted) {
             let (mut chunks, mut bytes) = (Vec::new(), 0);
             while chunks.len() < LOOKED_AT as usize && bytes < wanted - evicted {
                 let of_it = |(of, part, _): &ColdPart| (*of, *part) == (table, partition);
                 let Some((.., chunk)) = cold.next_if(of_it) else { break };
                 let file = self.inner.evicting.archived.lock().get(&chunk.id()).cloned();
-                let is_new = file.is_none() && !chunk.is_on_shelf();
-                if is_new && !writes {
-                    continue;
-                }
-                // What cannot be written stays.
-                let put = shelves.put(table.id(), &chunk, file.as_deref());
-                self.inner.evicting.note_written(shelves.directory(), is_new, put.as_ref().err());
-                match put {
-                    Ok(put) => {
-                        bytes += chunk.bytes();
-                        chunks.push(put);
-                    }
-                    Err(_) => writes = false,
+                if let Some(put) = shelves.put(table.id(), &chunk, file.as_deref(), &mut may_write) {
+                    bytes += chunk.bytes();
+                    chunks.push(put);
                 }
             }
             if !chunks.is_empty() {
@@ -442,9 +418,12 @@ impl Database {
     /// An error, with why rows could not leave memory if that is full.
     pub(crate) fn with_why_full(&self, error: SqlError) -> SqlError {
         let is_full = error.state() == SqlState::OUT_OF_MEMORY && self.is_full(&error);
-        match self.inner.evicting.unwritten.lock().as_deref() {
-            Some(why) if is_full && error.detail().is_none() => error.with_detail(why),
-            _ => error,
+        if !is_full || error.detail().is_some() {
+            return error;
+        }
+        match self.inner.evicting.shelves.get().and_then(Shelves::why_unwritten) {
+            Some(why) => error.with_detail(why),
+            None => error,
         }
     }
 

@@ -27,7 +27,7 @@
 //! moves, and is frozen again where it moved to, in time. So is what is left of a chunk that has blocks: it waits for new rows in its
 //! free slots, and is not frozen while most slots are.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -330,7 +330,7 @@ pub(super) struct Due {
     /// Nobody has written these for long enough.
     cold: BTreeMap<ChunkPlace, Cold>,
     /// Most rows of these have died since they were frozen; so many live.
-    holey: Vec<(ChunkPlace, usize)>,
+    holey: Vec<(ChunkPlace, usize, u64)>,
     /// These begin to cool, or are hot again; none where memory is short.
     changes: Changes,
 }
@@ -364,11 +364,12 @@ impl Database {
         Ok(report)
     }
 
-    /// What nobody has written for a moment, because memory is short. Chunks of which no row lives are emptied.
-    pub(super) fn due_at_once(&self) -> Result<Vec<Due>, SqlError> {
+    /// What nobody has written for a moment, because memory is short. Chunks of which no row lives are emptied: how many bytes
+    /// they took.
+    pub(super) fn due_at_once(&self) -> Result<(Vec<Due>, u64), SqlError> {
         let due = self.due_chunks(Some(AT_ONCE))?;
-        self.empty_due(&due, |live| live == 0, &mut FreezeReport::default())?;
-        Ok(due)
+        let bytes = self.empty_due(&due, |live| live == 0, &mut FreezeReport::default())?;
+        Ok((due, bytes))
     }
 
     /// Freezes what of `due` is hot still, first what is written again least. Tells `enough` after each few chunks by how many
@@ -407,20 +408,24 @@ impl Database {
         let _ = self.due_chunks(None);
     }
 
-    /// Empties those chunks of holes that have so many live rows as `wants` says.
+    /// Empties those chunks of holes that have so many live rows as `wants` says; tells how many bytes those took that are
+    /// empty now.
     fn empty_due(
         &self,
         due: &[Due],
         wants: impl Fn(usize) -> bool,
         report: &mut FreezeReport,
-    ) -> Result<(), SqlError> {
+    ) -> Result<u64, SqlError> {
+        let mut emptied_bytes = 0;
         for of_table in due {
-            let those = of_table.holey.iter().filter(|(_, live)| wants(*live));
-            for (place, _) in those.take_while(|_| self.inner.freezing.goes_on()) {
+            let those = of_table.holey.iter().filter(|(_, live, _)| wants(*live));
+            for (place, _, bytes) in those.take_while(|_| self.inner.freezing.goes_on()) {
+                let before = report.emptied;
                 self.empty_chunk(of_table.table, *place, report)?;
+                emptied_bytes += if report.emptied > before { *bytes } else { 0 };
             }
         }
-        Ok(())
+        Ok(emptied_bytes)
     }
 
     /// The chunks of each table that something is to be done with; of a table that is frozen by itself after `at_most`.
@@ -434,7 +439,6 @@ impl Database {
             self.inner.freezing.seen.lock().extract_if(|(table, _), _| !is_there(table)).collect::<Vec<_>>();
         self.end_cooling_of(gone.into_iter().filter_map(|(key, seen)| seen.cooling.is_on.then_some(key)));
         self.inner.freezing.habits.lock().retain(|table, _| is_there(table));
-        self.inner.freezing.unread.retain(|table| catalog.table(table).is_some());
         if tables.is_empty() {
             return Ok(Vec::new());
         }
@@ -444,8 +448,8 @@ impl Database {
         let snapshot = snapshot.map_err(|spent| crate::errors::session(spent.into()))?;
         let (mut seen, mut all_habits) = (self.inner.freezing.seen.lock(), self.inner.freezing.habits.lock());
         let now = self.inner.env.clock.now();
-        let mut all = Vec::new();
-        for (def, after) in tables {
+        let (mut all, mut evicted) = (Vec::new(), HashSet::new());
+        for (def, after) in &tables {
             let Some(view) = snapshot.table(def.id) else { continue };
             let table = TableHandle::new(def.id, def.is_shared());
             let habits = all_habits.entry(def.id).or_default();
@@ -454,9 +458,10 @@ impl Database {
             for chunk in (0..view.chunk_count()).map(|number| view.chunk(number)) {
                 let place = (chunk.partition(), chunk.number());
                 let live = chunk.live_rows();
+                evicted.extend(chunk.frozen_id().filter(|_| chunk.is_evicted()));
                 let is_useless = || live > 0 && chunk.is_evicted() && self.inner.freezing.unread.has(&chunk);
                 if is_mostly_holes(&chunk, live) && !is_useless() {
-                    due.holey.push((place, live));
+                    due.holey.push((place, live, chunk.memory_bytes()));
                 }
                 if !chunk.is_encodable() || is_mostly_free(&chunk, live) {
                     if chunk.moved_rows().is_some() {
@@ -486,6 +491,11 @@ impl Database {
                 all.push(due);
             }
         }
+        // Chunks that are gone, or that somebody could read, are not in the way any more.
+        self.inner.freezing.unread.retain(|id, table| match is_there(&table) {
+            true => evicted.contains(&id),
+            false => catalog.table(table).is_some(),
+        });
         Ok(all)
     }
 

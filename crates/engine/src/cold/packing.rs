@@ -10,8 +10,7 @@
 //!
 //! I-1 Whoever fetches owns no partition, and nothing leaves memory for what is fetched. What has moved leaves memory in its
 //! time, as other rows do.
-//! I-2 What cannot be read is not read again by itself: `CALL albireo.freeze` tries again, and so does a transaction that
-//! needs it.
+//! I-2 What cannot be read is not read again by itself, until `CALL albireo.freeze` or a transaction that needs it has read it.
 
 use std::collections::HashMap;
 
@@ -45,9 +44,9 @@ impl Unread {
         chunk.frozen_id().is_some_and(|id| self.0.lock().contains_key(&id))
     }
 
-    /// Forgets chunks of tables that are gone.
-    pub(super) fn retain(&self, is_there: impl Fn(TableId) -> bool) {
-        self.0.lock().retain(|_, (table, _)| is_there(*table));
+    /// Forgets chunks that are not as they were.
+    pub(super) fn retain(&self, stays: impl Fn(u64, TableId) -> bool) {
+        self.0.lock().retain(|id, (table, _)| stays(*id, *table));
     }
 }
 

@@ -60,6 +60,8 @@ pub(crate) struct Shelves {
     /// The files that are written, by slots: in the same order each time they go.
     open: Mutex<BTreeMap<usize, OpenFile>>,
     next: AtomicU64,
+    /// Why what was written last could not be, if that was so.
+    unwritten: Mutex<Option<String>>,
     gone: Arc<Gone>,
     /// For what readers fetch for themselves: it is theirs, and no limit for data counts it.
     buffer: BlockPool,
@@ -128,14 +130,15 @@ impl Shelves {
             archives,
             open: Mutex::default(),
             next: AtomicU64::new(1),
+            unwritten: Mutex::default(),
             gone: Arc::default(),
             buffer: BlockPool::for_buffers(WARM_BYTES),
         })
     }
 
-    /// Where the files are.
-    pub(crate) fn directory(&self) -> &Path {
-        &self.directory
+    /// Why rows cannot leave memory, if they could not last time.
+    pub(super) fn why_unwritten(&self) -> Option<String> {
+        self.unwritten.lock().clone()
     }
 
     /// Memory that no limit for data counts.
@@ -168,18 +171,20 @@ impl Shelves {
     }
 
     /// Gives what takes a chunk's place. It is written, unless it lies in files already: because it was evicted before, or
-    /// in `archived`, the file of an archive that may have it.
-    ///
-    /// # Errors
-    /// The files cannot be written, or there is no memory for what stays.
+    /// in `archived`, the file of an archive that may have it. `None`: it stays, because it `may_write` no more, which it says
+    /// for others when files cannot be written; or because there is no memory for what would stay of it.
     pub(crate) fn put(
         &self,
         table: TableId,
         chunk: &ColdChunk,
         archived: Option<&FileEntry>,
-    ) -> io::Result<EvictedChunk> {
+        may_write: &mut bool,
+    ) -> Option<EvictedChunk> {
         if let Some(again) = chunk.again() {
-            return again.map_err(io::Error::other);
+            return again.ok();
+        }
+        if archived.is_none() && !*may_write {
+            return None;
         }
         let all: Vec<(ColumnId, Vec<u8>)> = chunk.columns().collect();
         let held = self
@@ -194,11 +199,19 @@ impl Shelves {
             let there = held.as_ref().and_then(|held| held.place_of(*column, bytes));
             let place = match there {
                 Some(there) => Place::Archived(there),
-                None => Place::Cold(self.write((table, *column), all.len(), bytes)?),
+                None if !*may_write => return None,
+                None => {
+                    let written = self.write((table, *column), all.len(), bytes);
+                    let why = written.as_ref().err().map(|error| {
+                        format!("Rows cannot leave memory for \"{}\": {error}.", self.directory.display())
+                    });
+                    (*may_write, *self.unwritten.lock()) = (why.is_none(), why);
+                    Place::Cold(written.ok()?)
+                }
             };
             shelf.columns.push(place);
         }
-        chunk.on(Arc::new(shelf), &self.buffer).map_err(io::Error::other)
+        chunk.on(Arc::new(shelf), &self.buffer).ok()
     }
 
     /// Writes a column, one of so many that its table has.

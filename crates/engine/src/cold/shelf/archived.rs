@@ -198,9 +198,10 @@ impl ArchivedColumn {
         sections: &mut [&mut [u8]],
         mut read: impl FnMut(&Opened, &Range<u64>, &mut [u8]) -> Result<(), FetchError>,
     ) -> Result<(), FetchError> {
+        let file = self.file.open()?;
         let mut all: Vec<Vec<u8>> = Vec::with_capacity(self.stretches().len());
         for stretch in self.stretches() {
-            let (file, range) = (self.file.open()?, stretch.range());
+            let range = stretch.range();
             let mut bytes = vec![0; stretch.bytes as usize];
             read(&file, &range, &mut bytes)?;
             check(file.path(), &range, stretch.crc32c, crc32c::crc32c(&bytes))?;
@@ -260,35 +261,40 @@ struct OpenFiles {
 
 impl OpenFiles {
     fn get(&self, number: u64, path: &Path) -> Result<Arc<Opened>, FetchError> {
-        if let Some(known) = self.take(number) {
-            return Ok(self.keep(number, known));
+        if let Some(known) = touched(&mut self.recent.lock(), number) {
+            return Ok(known);
         }
-        let opened = Opened::new(&*self.disk, path)?;
-        Ok(self.keep(number, Arc::new(opened)))
-    }
-
-    fn take(&self, number: u64) -> Option<Arc<Opened>> {
-        let mut recent = self.recent.lock();
-        let at = recent.iter().rposition(|(other, _)| *other == number)?;
-        recent.remove(at).map(|(_, file)| file)
-    }
-
-    fn keep(&self, number: u64, file: Arc<Opened>) -> Arc<Opened> {
-        let oldest = {
+        let opened = Arc::new(Opened::new(&*self.disk, path)?);
+        let (file, oldest) = {
             let mut recent = self.recent.lock();
             // Somebody else may have opened it meanwhile.
-            recent.retain(|(other, _)| *other != number);
-            recent.push_back((number, Arc::clone(&file)));
-            if recent.len() > MOST_OPEN { recent.pop_front() } else { None }
+            let file = touched(&mut recent, number).unwrap_or_else(|| {
+                recent.push_back((number, Arc::clone(&opened)));
+                opened
+            });
+            (file, if recent.len() > MOST_OPEN { recent.pop_front() } else { None })
         };
         // It is closed while nobody waits.
         drop(oldest);
-        file
+        Ok(file)
     }
 
     fn forget(&self, number: u64) {
-        drop(self.take(number));
+        let mut recent = self.recent.lock();
+        let place = recent.iter().position(|(other, _)| *other == number);
+        let gone = place.and_then(|place| recent.remove(place));
+        drop(recent);
+        drop(gone);
     }
+}
+
+/// The file of a number, which is the last one used from now on.
+fn touched(recent: &mut VecDeque<(u64, Arc<Opened>)>, number: u64) -> Option<Arc<Opened>> {
+    let place = recent.iter().rposition(|(other, _)| *other == number)?;
+    let known = recent.remove(place)?;
+    let file = Arc::clone(&known.1);
+    recent.push_back(known);
+    Some(file)
 }
 
 #[cfg(test)]
