@@ -121,6 +121,23 @@ fn all_rows_are_deleted_by_one_statement_while_memory_and_disk_are_full() {
 }
 
 #[test]
+fn full_disk_of_the_log_refuses_changes_of_many_rows_and_no_deletion_of_many() {
+    let disk = CrashDisk::new(4);
+    let checkpoint = CheckpointSchedule { every: None, log_bytes: None, ..CheckpointSchedule::default() };
+    let config = Config { log_segment_bytes: 2 << 20, checkpoint, ..small() };
+    let db = Database::open_in("/data", config, Env { disk: Arc::new(disk.clone()), ..Env::real() }).unwrap();
+    run(&db, "CREATE TABLE t (id BIGINT PRIMARY KEY, text TEXT NOT NULL)");
+    let used: usize = disk.files().values().map(Vec::len).sum();
+    disk.set_capacity_bytes(used as u64 + (10 << 20));
+    let (end, refused) = fill(&db, 1, || ());
+    assert_eq!(state(&refused), "53100", "{refused}");
+    let changed = db.execute("UPDATE t SET text = text || 'more' WHERE id % 2 = 1");
+    assert_eq!(changed.map_err(|error| state(&error)).unwrap_err(), "53100");
+    run(&db, "DELETE FROM t WHERE id % 2 = 1");
+    assert_eq!(ask(&db, SUMS), sums((1..end).filter(|id| id % 2 == 0)));
+}
+
+#[test]
 fn nothing_is_lost_by_a_crash_while_the_disk_of_log_and_evicted_rows_is_full() {
     if !rows_stay() {
         return;
