@@ -121,6 +121,31 @@ fn all_rows_are_deleted_by_one_statement_while_memory_and_disk_are_full() {
 }
 
 #[test]
+fn what_lies_in_files_leaves_memory_when_nothing_can_be_written() {
+    if !rows_stay() {
+        return;
+    }
+    let disk = CrashDisk::new(5);
+    let env = Env { clock: Clock::simulated().0, disk: Arc::new(disk.clone()), ..Env::real() };
+    let db = Database::with_env(Config { eviction: Eviction::To("/cold".into()), ..small() }, env).unwrap();
+    // Chunks of this one are tried before those of the other.
+    run(&db, "CREATE TABLE new (id BIGINT PRIMARY KEY, text TEXT NOT NULL)");
+    run(&db, "CREATE TABLE t (id BIGINT PRIMARY KEY, text TEXT NOT NULL)");
+    run(&db, &insert(1, 16_384));
+    run(&db, "CALL albireo.freeze('t')");
+    db.evict_frozen();
+    run(&db, "INSERT INTO new SELECT * FROM t");
+    run(&db, "CALL albireo.freeze('new')");
+    let used: usize = disk.files().values().map(Vec::len).sum();
+    disk.set_capacity_bytes(used as u64);
+    assert_reads_row(&db, 77);
+    let states = "SELECT \"table\", state FROM albireo.chunks WHERE rows > 0 ORDER BY 1";
+    assert_eq!(ask(&db, states), "new,frozen t,frozen");
+    assert!(db.evict_frozen() > 0);
+    assert_eq!(ask(&db, states), "new,frozen t,evicted");
+}
+
+#[test]
 fn full_disk_of_the_log_refuses_changes_of_many_rows_and_no_deletion_of_many() {
     let disk = CrashDisk::new(4);
     let checkpoint = CheckpointSchedule { every: None, log_bytes: None, ..CheckpointSchedule::default() };

@@ -398,7 +398,7 @@ impl Predicate {
             Self::Or(parts) => {
                 let mut any: Option<BooleanBuffer> = None;
                 for part in parts {
-                    // Rows that have passed are not looked at again: evaluating them might fail.
+                    // Rows that have passed need not be looked at again.
                     let left = any.as_ref().map(|any| within.map_or_else(|| !any, |within| within & &!any));
                     let passed = part.mask(chunk, left.as_ref().or(within), around)?;
                     any = Some(any.map_or_else(|| passed.clone(), |any| &any | &passed));
