@@ -77,6 +77,11 @@ pub struct Notice {
 }
 
 impl Notice {
+    /// A warning.
+    pub fn warning(message: String) -> Self {
+        Self { level: RaiseLevel::Warning, message }
+    }
+
     /// Whether clients hear of it, as `client_min_messages = notice` has it.
     pub fn is_for_client(&self) -> bool {
         matches!(self.level, RaiseLevel::Info | RaiseLevel::Notice | RaiseLevel::Warning)

@@ -6,7 +6,8 @@
 //!                                                                      changes, or new blocks for whole columns, or
 //!                                                                      the death of many rows
 //!                                                                 ──► tidy: rows that died leave the indexes
-//!                                                                      (one partition owned, for each few)
+//!                                                                      (one partition owned, for each few, whose keys
+//!                                                                      were fetched before)
 //! ```
 //!
 //! I-1 A switch sees every row that was changed since its snapshot, or does nothing.
@@ -15,9 +16,9 @@
 
 use std::sync::Arc;
 
-use albireo_base::{PartitionId, Tid};
+use albireo_base::{PartitionId, SqlError, Tid};
 use albireo_redo::{Header, Kind};
-use albireo_storage::{DatabaseSnapshot, Replaced, Rewrite, RowSet, Table};
+use albireo_storage::{AwayKeys, DatabaseSnapshot, FetchError, Replaced, Rewrite, RowSet, Table};
 
 use crate::call::Command;
 use crate::follow::{ChangedRows, Follower};
@@ -27,6 +28,9 @@ use crate::{Abort, Call, CallError, Exclusive, Pace, Partitions, Transaction};
 
 /// Rows that are tidied away while a partition is owned.
 const TIDIED_AT_ONCE: usize = 256;
+
+/// Chunks that are looked at while a partition is owned.
+const CHUNKS_LOOKED_AT: usize = 256;
 
 /// What becomes of the rows of one partition.
 pub enum Change {
@@ -92,6 +96,15 @@ pub struct Switched {
     untidy: Vec<(PartitionId, Arc<()>)>,
     /// Blocks that were replaced.
     replaced: Vec<Replaced>,
+    /// Why rows that died stay in indexes.
+    unread: Option<FetchError>,
+}
+
+impl Switched {
+    /// Why rows that died stay in indexes, if some do: their keys could be read before the switch, and cannot any more.
+    pub fn unread(&self) -> Option<&FetchError> {
+        self.unread.as_ref()
+    }
 }
 
 impl Partitions {
@@ -176,16 +189,43 @@ impl Partitions {
         }
     }
 
+    /// Sees whether the keys can be read of rows that are to die in a switch and do not lie in memory, so that they can be
+    /// [tidied](Partitions::tidy) away; has those in memory for which there is room. `goes_on` is asked now and then.
+    ///
+    /// # Errors
+    /// They cannot be read, or `goes_on` says so.
+    pub fn check_keys(
+        &self,
+        table: TableHandle,
+        (partition, rows): (PartitionId, &RowSet),
+        goes_on: impl Fn() -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        let chunks: Vec<usize> = rows.chunk_numbers().collect();
+        for some in chunks.chunks(CHUNKS_LOOKED_AT) {
+            for keys in self.away_keys(table, partition, some) {
+                goes_on()?;
+                keys.check()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn away_keys(&self, table: TableHandle, partition: PartitionId, chunks: &[usize]) -> Vec<AwayKeys> {
+        let away = |target: &Table| target.away_keys(chunks.iter().copied());
+        self.with_table_if_there(table, partition, away).unwrap_or_default()
+    }
+
     /// Tidies some rows away that died in a switch; whether there are more.
     pub fn tidy(&self, switched: &mut Switched, pace: &mut Pace<'_>) -> bool {
         let Some(table) = switched.table else { return false };
         switched.replaced.clear();
-        pace.begin();
         let partition = match (switched.gone.last_mut(), switched.untidy.last()) {
             (Some((partition, rows, from)), _) => {
                 let partition = *partition;
                 let some: Vec<Tid> = rows.from(*from).take(TIDIED_AT_ONCE).collect();
-                self.with_table_mut(table, partition, |target| target.tidy_away(some.iter().copied()));
+                if let Err(error) = self.tidy_away(table, partition, &some, pace) {
+                    switched.unread.get_or_insert(error);
+                }
                 match some.last() {
                     Some(last) if some.len() == TIDIED_AT_ONCE => *from = Tid(last.0 + 1),
                     _ => drop(switched.gone.pop()),
@@ -194,6 +234,7 @@ impl Partitions {
             }
             (None, Some((partition, _))) => {
                 let (partition, mut more) = (*partition, false);
+                pace.begin();
                 self.with_table_mut(table, partition, |target| more = target.tidy_one_heap());
                 if !more {
                     switched.untidy.pop();
@@ -204,6 +245,35 @@ impl Partitions {
         };
         pace.rest(partition, 0);
         true
+    }
+
+    /// Takes rows out of the indexes.
+    ///
+    /// # Errors
+    /// Keys cannot be read any more: rows of their chunk stay in the indexes, where nobody finds them.
+    fn tidy_away(
+        &self,
+        table: TableHandle,
+        partition: PartitionId,
+        rows: &[Tid],
+        pace: &mut Pace<'_>,
+    ) -> Result<(), FetchError> {
+        let mut chunks: Vec<usize> = rows.iter().map(|tid| tid.chunk()).collect();
+        chunks.dedup();
+        let keys = self.away_keys(table, partition, &chunks);
+        let (mut unread, mut brought) = (Vec::new(), Ok(()));
+        for keys in &keys {
+            if let Err(error) = keys.bring() {
+                unread.push(keys.chunk());
+                brought = Err(error);
+            }
+        }
+        pace.begin();
+        self.with_table_mut(table, partition, |target| {
+            let there = rows.iter().filter(|tid| !unread.contains(&tid.chunk()));
+            target.tidy_away(there.copied());
+        });
+        brought
     }
 
     /// Ends a switch: waits until a crash cannot take it back, as [`Partitions::acknowledge`].
@@ -310,7 +380,7 @@ impl Exclusive<'_> {
                 }
             }
         }
-        Switched { receipt, table: Some(table), gone, untidy, replaced }
+        Switched { receipt, table: Some(table), gone, untidy, replaced, unread: None }
     }
 
     /// A table in one partition; a shared one is in the first.

@@ -86,7 +86,7 @@ impl Database {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         if !self.may_evict() {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let name = format!("albireo-evict-{}-{number}", std::process::id());
+            let name = format!("albireo-evict/{}-{number}", std::process::id());
             let directory = std::env::temp_dir().join(name);
             self.set_eviction(&Eviction::To(directory), None).expect("a directory of the temporary one");
         }

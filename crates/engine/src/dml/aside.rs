@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, PartitionId, SqlError, SqlState, StatementProgress, Tid, Value};
-use albireo_execute::Host;
 use albireo_execute::query::{self, FoundRow, FoundRows};
+use albireo_execute::{Host, Notice};
 use albireo_olap::QueryStream;
 use albireo_olap::relation::Snapshot;
 use albireo_partition::{
@@ -374,8 +374,19 @@ impl<'q> Aside<'q> {
         Ok(())
     }
 
+    /// Sees whether rows that are to die can leave the indexes.
+    fn check_keys(&self) -> Result<(), SqlError> {
+        let Made::Gone(parts) = &self.made else { return Ok(()) };
+        let database = self.queried.database;
+        for part in (0..).map(PartitionId).zip(parts) {
+            database.inner.partitions.check_keys(self.handle, part, || self.limits.check())?;
+        }
+        Ok(())
+    }
+
     /// Makes the change, all partitions owned; `None` if not all changes of others were told.
     fn finish(mut self) -> Result<Option<Ran>, SqlError> {
+        self.check_keys()?;
         let queried = self.queried;
         let Some(follower) = self.follower.take() else { return Ok(None) };
         let counted = std::cell::Cell::new(0);
@@ -399,8 +410,8 @@ impl<'q> Aside<'q> {
         let Some((count, switched)) = done.map_err(|error| queried.database.explain_call(error))? else {
             return Ok(None);
         };
-        queried.database.end_switch(&call, switched)?;
-        Ok(Some(Ran { count, rows: Vec::new(), notices: Vec::new() }))
+        let notices = queried.database.end_switch(&call, switched)?.into_iter().collect();
+        Ok(Some(Ran { count, rows: Vec::new(), notices }))
     }
 
     /// Changes rows one by one, in the order in which a scan would come by them.
@@ -419,13 +430,23 @@ impl<'q> Aside<'q> {
 }
 
 impl crate::Database {
-    /// Tidies up after a switch, a few rows at a time, and waits until a crash cannot take it back.
-    pub(super) fn end_switch(&self, call: &Call<'_>, mut switched: Switched) -> Result<(), SqlError> {
+    /// Tidies up after a switch, a few rows at a time, and waits until a crash cannot take it back. Warns of what could not be
+    /// tidied.
+    pub(super) fn end_switch(
+        &self,
+        call: &Call<'_>,
+        mut switched: Switched,
+    ) -> Result<Option<Notice>, SqlError> {
         let partitions = &self.inner.partitions;
         let mut pace = partitions.pace().patiently();
         while partitions.tidy(&mut switched, &mut pace) {
             self.inner.meanwhile.happens(Moment::After);
         }
-        partitions.end_switch(call.synchronous, switched).map_err(|error| self.explain_call(error))
+        let warning = switched.unread().map(|error| {
+            let told = "deleted rows stay in the indexes of their table, where nobody finds them";
+            Notice::warning(format!("{told}: {error}"))
+        });
+        let ended = partitions.end_switch(call.synchronous, switched);
+        ended.map(|()| warning).map_err(|error| self.explain_call(error))
     }
 }

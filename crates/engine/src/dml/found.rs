@@ -310,7 +310,7 @@ impl<'q> Plan<'q> {
         let Some(((), switched)) = done.map_err(|error| queried.database.explain_call(error))? else {
             return Ok(None);
         };
-        queried.database.end_switch(&call, switched)?;
-        Ok(Some(Ran { count: count.get(), rows: Vec::new(), notices: Vec::new() }))
+        let notices = queried.database.end_switch(&call, switched)?.into_iter().collect();
+        Ok(Some(Ran { count: count.get(), rows: Vec::new(), notices }))
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use albireo_env::disk::CrashDisk;
-use albireo_env::{Env, MemoryDisk};
+use albireo_env::{Disk, Env, MemoryDisk};
 use albireo_testing::{Random, test};
 use parking_lot::Mutex;
 
@@ -285,6 +285,70 @@ fn row_gets_the_key_of_one_that_left_while_their_index_is_made_anew() {
     others.iter().for_each(|statement| drop(twin.execute(statement).unwrap()));
     assert_eq!(told(&done), told(&twin.execute(bulk)));
     assert_eq!(contents(&db), contents(&twin));
+}
+
+/// A table of 40,000 rows, none of which is in memory, and where they lie.
+fn evicted() -> (Database, MemoryDisk) {
+    let disk = MemoryDisk::default();
+    let eviction = crate::Eviction::To("/cold".into());
+    let config = Config { partitions: 1, query_threads: 1, eviction, ..Config::default() };
+    let db = Database::with_env(config, Env { disk: Arc::new(disk.clone()), ..Env::real() }).unwrap();
+    db.execute("CREATE TABLE r (id int PRIMARY KEY, n int); CREATE INDEX r_n ON r (n)").unwrap();
+    db.execute("INSERT INTO r SELECT i, i * 7919 % 10007 FROM generate_series(1, 40000) AS x(i)").unwrap();
+    db.execute("CALL albireo.freeze('r')").unwrap();
+    assert!(db.evict_frozen() > 0);
+    (db, disk)
+}
+
+/// Has all evicted rows lost.
+fn lose(disk: &MemoryDisk) {
+    for path in disk.read_dir("/cold".as_ref()).unwrap() {
+        disk.open_placed(&path).unwrap().set_len(0).unwrap();
+    }
+}
+
+#[test]
+fn rows_whose_keys_cannot_be_read_are_not_deleted() {
+    let (db, disk) = evicted();
+    lose(&disk);
+    // It finds them all without reading any.
+    let error = db.execute("DELETE FROM r").unwrap_err();
+    assert_eq!(error.state(), albireo_base::SqlState::DATA_CORRUPTED, "{error:?}");
+    assert!(error.to_string().contains("\"/cold/"), "{error}");
+    assert_eq!(db.query("SELECT count(*) FROM r", &[]).unwrap().value(0, 0).to_string(), "40000");
+}
+
+#[test]
+fn keys_that_leave_memory_while_their_rows_are_tidied_away_are_fetched_or_warned_of() {
+    for is_lost in [false, true] {
+        let (db, disk) = evicted();
+        let (evicting, counts) = (db.clone(), Arc::new(Mutex::new((0, 0))));
+        let counted = Arc::clone(&counts);
+        db.inner.meanwhile.put(Some(Arc::new(move |moment| {
+            if moment == Moment::After {
+                let bytes = evicting.evict_frozen();
+                let mut counted = counted.lock();
+                *counted = (counted.0 + 1, counted.1 + u64::from(bytes > 0));
+                if is_lost {
+                    lose(&disk);
+                }
+            }
+        })));
+        let deleted = db.execute("DELETE FROM r").unwrap();
+        db.inner.meanwhile.put(None);
+        let [Outcome::Done { rows: 40_000, notices, .. }] = &deleted[..] else { panic!("{deleted:?}") };
+        let warning = notices.concat();
+        assert_eq!(warning.contains("stay in the indexes"), is_lost, "{warning}");
+        assert_eq!(warning.contains("\"/cold/"), is_lost, "{warning}");
+        let (steps, evicted) = *counts.lock();
+        assert!(steps > 100 && (is_lost || evicted > 100), "keys left {evicted} times in {steps} steps");
+        let sums = |what: &str| db.query(what, &[]).unwrap().value(0, 0).to_string();
+        assert_eq!(sums("SELECT count(*) FROM r WHERE n >= 0"), "0");
+        db.execute("INSERT INTO r SELECT i, i FROM generate_series(1, 40000) AS x(i)").unwrap();
+        assert_eq!(sums("SELECT count(*) FROM r WHERE id BETWEEN 1 AND 20"), "20");
+        assert_eq!(sums("SELECT n FROM r WHERE id = 39000"), "39000");
+        assert_eq!(sums("SELECT id FROM r WHERE n = 16000"), "16000");
+    }
 }
 
 /// Inserts rows of which others bring one at a step, and perhaps take it away again some steps later; whether it was

@@ -150,7 +150,7 @@ pub struct Evicted {
 }
 
 /// A chunk that somebody waits for, or runs because it is here.
-pub(super) struct Wanted(Arc<FrozenChunk>);
+pub(crate) struct Wanted(Arc<FrozenChunk>);
 
 impl Evicted {
     /// `None` if there are no chunks.
@@ -216,9 +216,13 @@ impl Evicted {
 }
 
 impl Wanted {
-    pub(super) fn new(chunk: Arc<FrozenChunk>) -> Self {
+    pub(crate) fn new(chunk: Arc<FrozenChunk>) -> Self {
         chunk.residence.wanted.fetch_add(1, Ordering::Relaxed);
         Self(chunk)
+    }
+
+    pub(crate) fn chunk(&self) -> &FrozenChunk {
+        &self.0
     }
 
     /// Whether it is this one.
@@ -345,6 +349,19 @@ impl FrozenChunk {
     /// They cannot be read, or the system has no memory.
     pub(crate) fn bring(&self, columns: ColumnSet) -> Result<(), FetchError> {
         self.fetch(columns, Limit::Passed)
+    }
+
+    /// Has columns here, if there is room within the limit for data; else only reads them. The caller waits.
+    ///
+    /// # Errors
+    /// They cannot be read, or the system has no memory.
+    pub(crate) fn bring_if_room(&self, columns: ColumnSet) -> Result<(), FetchError> {
+        match (self.fetch(columns, Limit::Kept), &self.residence.away) {
+            (Err(FetchError::Memory(_)), Some(away)) => {
+                self.absent_of(columns).try_for_each(|column| away.read(column, &away.buffer).map(drop))
+            }
+            (read, _) => read,
+        }
     }
 
     fn fetch(&self, columns: ColumnSet, limit: Limit) -> Result<(), FetchError> {

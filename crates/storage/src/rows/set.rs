@@ -95,6 +95,11 @@ impl RowSet {
         })
     }
 
+    /// The numbers of the chunks that have rows of it, in order.
+    pub fn chunk_numbers(&self) -> impl Iterator<Item = usize> + '_ {
+        self.chunks().map(|(chunk, _)| chunk)
+    }
+
     /// The chunks that have rows of it, each with the bits of its slots.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = (usize, &[u64])> {
         const { assert!(WORDS * 64 == CHUNK_ROWS) };
@@ -117,7 +122,7 @@ mod tests {
         assert_eq!((set.count(), set.from(Tid(0)).collect::<Vec<_>>()), (7, tids.to_vec()));
         assert_eq!(set.from(Tid(64)).collect::<Vec<_>>(), tids[3..]);
         assert_eq!(set.from(Tid(65)).collect::<Vec<_>>(), tids[4..]);
-        assert_eq!(set.chunks().map(|(chunk, _)| chunk).collect::<Vec<_>>(), [0, 1, 3]);
+        assert_eq!(set.chunk_numbers().collect::<Vec<_>>(), [0, 1, 3]);
         tids.iter().for_each(|tid| set.set(*tid, false));
         assert_eq!((set.count(), set.first(), set.has(Tid(3))), (0, None, false));
         for (first, rows) in [(0, 1), (5, 59), (64, 64), (130, 300), (1000, 1)] {

@@ -1,13 +1,49 @@
 //! Rows of which many die at once.
 //!
 //! They die in a moment ([`Table::kill_all`]): a bit for each. They stand in the indexes until they are tidied away, a
-//! few at a time ([`Table::tidy_away`]); until then whoever finds one knows that it does not live.
+//! few at a time ([`Table::tidy_away`]); until then whoever finds one knows that it does not live. The keys of those whose
+//! chunks are not in memory are brought before ([`AwayKeys`]), by somebody who owns no partition.
+
+use std::sync::Arc;
 
 use albireo_base::Tid;
 
 use super::{Table, TableError};
+use crate::frozen::away::{FetchError, Wanted};
 use crate::pool::Need;
+use crate::registry::ColumnSet;
 use crate::rows::RowSet;
+
+/// Columns of a frozen chunk by which its rows stand in indexes, and of which not all are in memory. While this is there, the
+/// chunk is not evicted again.
+pub struct AwayKeys {
+    number: usize,
+    chunk: Wanted,
+    columns: ColumnSet,
+}
+
+impl AwayKeys {
+    /// The number of the chunk in its partition.
+    pub fn chunk(&self) -> usize {
+        self.number
+    }
+
+    /// Has them in memory, beyond the limit for data if need be. The caller owns no partition.
+    ///
+    /// # Errors
+    /// They cannot be read, or the system has no memory.
+    pub fn bring(&self) -> Result<(), FetchError> {
+        self.chunk.chunk().bring(self.columns)
+    }
+
+    /// Sees whether they can be read, and has them in memory if there is room within the limit. The caller owns no partition.
+    ///
+    /// # Errors
+    /// They cannot be read, or the system has no memory.
+    pub fn check(&self) -> Result<(), FetchError> {
+        self.chunk.chunk().bring_if_room(self.columns)
+    }
+}
 
 impl Table {
     /// Gets ready for [`Table::kill_all`], which then cannot fail.
@@ -23,12 +59,26 @@ impl Table {
         self.rows.kill_all(set);
     }
 
-    /// Takes rows out of the indexes that were killed together, and lets their slots be used again.
+    /// Of some chunks, those whose rows cannot leave the indexes before something is fetched.
+    pub fn away_keys(&self, chunks: impl Iterator<Item = usize>) -> Vec<AwayKeys> {
+        let columns = self.spec.indexes.iter().flat_map(|index| index.columns.iter().copied());
+        let columns = ColumnSet::of(columns);
+        let keys = |number| {
+            let chunk =
+                self.rows.frozen_chunk(Tid::new(number, 0)).filter(|chunk| !chunk.is_here(columns))?;
+            Some(AwayKeys { number, chunk: Wanted::new(Arc::clone(chunk)), columns })
+        };
+        chunks.filter_map(keys).collect()
+    }
+
+    /// Takes rows out of the indexes that were killed together, and lets their slots be used again. Their keys are in memory
+    /// ([`Table::away_keys`]).
     ///
     /// # Panics
     /// One lives.
     pub fn tidy_away(&mut self, tids: impl Iterator<Item = Tid>) {
         for tid in tids {
+            debug_assert!(self.away_keys(std::iter::once(tid.chunk())).is_empty(), "nothing is waited for");
             for index in &mut self.indexes {
                 index.remove_ghost(&self.rows, tid);
             }
