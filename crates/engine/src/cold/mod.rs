@@ -8,7 +8,7 @@
 
 mod call;
 mod cooling;
-mod everything;
+pub(crate) mod everything;
 mod evictor;
 mod freezer;
 mod packing;

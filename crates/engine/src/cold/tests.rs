@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use albireo_partition::TableHandle;
 
+use super::everything::is_asked;
 use super::freezer::ChunkPlace;
 use super::{FreezeReport, How, Pick};
 use crate::{Config, Database};
@@ -39,13 +40,9 @@ fn frozen_while_written(db: &Database, table: TableHandle, times: u32) -> Freeze
     report
 }
 
-fn is_frozen_again_and_again() -> bool {
-    ["ALBIREO_FREEZE", "ALBIREO_EVICT"].iter().any(|name| std::env::var_os(name).is_some())
-}
-
 #[test]
 fn chunk_that_is_written_while_it_is_encoded_is_encoded_again() {
-    if is_frozen_again_and_again() {
+    if is_asked() {
         return;
     }
     for times in 0..=4 {
@@ -60,7 +57,7 @@ fn chunk_that_is_written_while_it_is_encoded_is_encoded_again() {
 
 #[test]
 fn chunk_that_is_written_all_the_time_stays_as_it_is() {
-    if is_frozen_again_and_again() {
+    if is_asked() {
         return;
     }
     let (db, table) = database();

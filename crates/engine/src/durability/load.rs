@@ -200,6 +200,7 @@ impl Database {
         let (env, directory) = (&self.inner.env, loading.directory);
         let mut loader = Loader::new(empty);
         let files = entry.files_of(partition.0);
+        let mut from = 0;
         for file in &files {
             if file.frozen.is_some() {
                 let chunk = open_frozen(env, directory, file).map_err(archive_error)?;
@@ -209,9 +210,13 @@ impl Database {
                     loader.append(&batch.map_err(archive_error)?).map_err(explain)?;
                 }
             }
-            if let Some(chunks) =
-                self.leaving(def.id, || loader.cold_chunks(0, u32::MAX).0, (directory, &files))
-            {
+            // Each is looked at once.
+            let came = || {
+                let came = loader.cold_chunks(from, u32::MAX).0;
+                from = came.last().map_or(from, |last| last.number() + 1);
+                came
+            };
+            if let Some(chunks) = self.leaving(def.id, came, (directory, &files)) {
                 loader.evict(chunks);
             }
             let done = loading.done.fetch_add(file.bytes, Ordering::Relaxed) + file.bytes;
