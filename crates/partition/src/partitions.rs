@@ -402,9 +402,15 @@ impl Partitions {
         self.room.with_rows(attempt)
     }
 
+    /// Whether a transaction that ended so is run again: rows that it needs are not in memory, or there is no memory for it
+    /// but could be.
+    pub fn runs_again(&self, abort: &Abort) -> bool {
+        self.room.helps(abort)
+    }
+
     /// Runs `work` as one transaction over all partitions if they still are as the snapshot `seen` shows them: what
     /// was found on it then holds at this moment too, and the transaction is serializable. `None`: something that
-    /// it covers has changed, or rows had to be fetched, and nothing was done.
+    /// it covers has changed, or rows had to be fetched or room made, and nothing was done.
     ///
     /// # Errors
     /// As [`Partitions::crossing`].
@@ -422,11 +428,10 @@ impl Partitions {
         drop(seen);
         let ran = all.run(0, call, work);
         drop(all);
-        if let Err(CallError::Aborted(Abort::Away(away))) = &ran {
-            self.room.fetch(away)?;
-            return Ok(None);
-        }
-        let (value, receipt) = ran?;
+        let (value, receipt) = match ran {
+            Err(CallError::Aborted(abort)) => return self.room.help(abort).map(|()| None),
+            ran => ran?,
+        };
         self.acknowledge(call.synchronous, receipt)?;
         Ok(Some(value))
     }

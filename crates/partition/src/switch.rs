@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use albireo_base::{PartitionId, SqlError, Tid};
 use albireo_redo::{Header, Kind};
-use albireo_storage::{AwayKeys, DatabaseSnapshot, FetchError, Replaced, Rewrite, RowSet, Table};
+use albireo_storage::{DatabaseSnapshot, FetchError, FrozenKeys, Replaced, Rewrite, RowSet, Table};
 
 use crate::call::Command;
 use crate::follow::{ChangedRows, Follower};
@@ -110,7 +110,7 @@ impl Switched {
 impl Partitions {
     /// Ends what was worked out beside a table: runs `work` as a transaction over all partitions, which is told the rows
     /// that were changed since they were taken last, and makes the changes that it gives. `None`: it was not told of all
-    /// changes, or rows had to be fetched, and nothing was done. Else [`Partitions::tidy`] and [`Partitions::end_switch`] are to follow.
+    /// changes, or rows had to be fetched or room made, and nothing was done. Else [`Partitions::tidy`] and [`Partitions::end_switch`] are to follow.
     ///
     /// # Errors
     /// As [`Partitions::crossing`].
@@ -139,8 +139,8 @@ impl Partitions {
 
     /// As [`Partitions::switch`], of changes of a table that were worked out of what was `seen`: if it is still so, runs
     /// `work` as a transaction over all partitions and makes the changes, in the log as one. The changes
-    /// [follow](Change::follow) the rows that it inserts. `None`: something has changed, or rows had to be fetched, and nothing was
-    /// done.
+    /// [follow](Change::follow) the rows that it inserts. `None`: something has changed, or rows had to be fetched or room made,
+    /// and nothing was done.
     ///
     /// # Errors
     /// As [`Partitions::crossing`].
@@ -175,16 +175,14 @@ impl Partitions {
         })
     }
 
-    /// Runs `work` over all partitions. If it met rows that are not in memory, they are when this returns, with `None`.
+    /// Runs `work` over all partitions. If it met rows that are not in memory, they are when this returns, with `None`; if it
+    /// found no memory, there is some now.
     fn none_if_away<R>(
         &self,
         work: impl FnOnce(&mut Exclusive<'_>) -> Result<Option<R>, CallError>,
     ) -> Result<Option<R>, CallError> {
         match self.exclusively(work) {
-            Err(CallError::Aborted(Abort::Away(away))) => {
-                self.room().fetch(&away)?;
-                Ok(None)
-            }
+            Err(CallError::Aborted(abort)) => self.room().help(abort).map(|()| None),
             done => done,
         }
     }
@@ -202,7 +200,7 @@ impl Partitions {
     ) -> Result<(), SqlError> {
         let chunks: Vec<usize> = rows.chunk_numbers().collect();
         for some in chunks.chunks(CHUNKS_LOOKED_AT) {
-            for keys in self.away_keys(table, partition, some) {
+            for keys in self.frozen_keys(table, partition, some) {
                 goes_on()?;
                 keys.check()?;
             }
@@ -210,9 +208,9 @@ impl Partitions {
         Ok(())
     }
 
-    fn away_keys(&self, table: TableHandle, partition: PartitionId, chunks: &[usize]) -> Vec<AwayKeys> {
-        let away = |target: &Table| target.away_keys(chunks.iter().copied());
-        self.with_table_if_there(table, partition, away).unwrap_or_default()
+    fn frozen_keys(&self, table: TableHandle, partition: PartitionId, chunks: &[usize]) -> Vec<FrozenKeys> {
+        let keys = |target: &Table| target.frozen_keys(chunks.iter().copied());
+        self.with_table_if_there(table, partition, keys).unwrap_or_default()
     }
 
     /// Tidies some rows away that died in a switch; whether there are more.
@@ -260,7 +258,7 @@ impl Partitions {
     ) -> Result<(), FetchError> {
         let mut chunks: Vec<usize> = rows.iter().map(|tid| tid.chunk()).collect();
         chunks.dedup();
-        let keys = self.away_keys(table, partition, &chunks);
+        let keys = self.frozen_keys(table, partition, &chunks);
         let (mut unread, mut brought) = (Vec::new(), Ok(()));
         for keys in &keys {
             if let Err(error) = keys.bring() {

@@ -47,9 +47,9 @@ pub use pool::{BlockPool, OutOfMemory, Part, Relief, SLAB_BYTES};
 pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, SnapshotRegistry, SnapshotScope};
 pub use rows::{MOST_MOVED_ROWS, RowSet, WhyHot};
 pub use table::{
-    Arrival, Asked, AwayChunk, AwayKeys, Cell, CellShape, Cells, ChangedKeys, ChunkCounts, ChunkParts,
-    ColdChunk, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, Entering, EvictedChunk, FillShape, Filled,
-    FixedRow, Frozen, INLINE_TEXT_APART, IndexAside, IndexBuild, IndexKind, IndexRef, IndexSpec, Loader,
+    Arrival, Asked, AwayChunk, Cell, CellShape, Cells, ChangedKeys, ChunkCounts, ChunkParts, ColdChunk,
+    ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, Entering, EvictedChunk, FillShape, Filled, FixedRow,
+    Frozen, FrozenKeys, INLINE_TEXT_APART, IndexAside, IndexBuild, IndexKind, IndexRef, IndexSpec, Loader,
     NewRow, Placement, Replaced, Rewrite, RowAddress, RowCheck, RowFault, RowLines, RowShape, RowUpdate,
     ShapeRow, ShapeValue, Staging, Table, TableError, TableMemory, TableSpec, Thawed, VALIDITY_ENTRY,
     VIEW_TEXT_BYTES, partitions_of,

@@ -49,7 +49,7 @@ pub use cells::{
     INLINE_TEXT_APART, RowAddress, RowLines, Thawed, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
 };
 pub use evict::{AwayChunk, ChunkCounts, ColdChunk, EvictedChunk};
-pub use ghosts::AwayKeys;
+pub use ghosts::FrozenKeys;
 pub use indexes::{Arrival, Asked, ChangedKeys, Entering, IndexAside, IndexKind, IndexRef, IndexSpec};
 pub use insert::NewRow;
 pub use load::{IndexBuild, Loader};

@@ -162,6 +162,12 @@ impl Inside<'_> {
             }
             let done = live.perform(bound, &mut execution, &arguments, code, true);
             let (too_many, notices) = (execution.met_too_many_rows(), execution.take_notices());
+            if let Err(Stop::Error(error) | Stop::Fatal(error)) = &done
+                && let abort = Abort::Raised((**error).clone())
+                && self.database.inner.partitions.runs_again(&abort)
+            {
+                return Err(abort);
+            }
             let refused = match &done {
                 Err(Stop::Error(error) | Stop::Fatal(error)) => judged != Judged::Runs && is_refusal(error),
                 _ => false,
@@ -188,11 +194,17 @@ impl Inside<'_> {
         };
         let end = match alone.map(|partition| self.in_partition(open, (partition, live.verb()), run)) {
             None | Some(Err(CallError::Aborted(Abort::Crossing))) => {
-                self.across(open, alone, live.verb(), run)?
+                self.across(open, alone, live.verb(), run)
             }
-            Some(end) => end.map_err(|error| self.database.explain_call(error))?,
+            Some(end) => end.map_err(|error| self.database.explain_call(error)),
         };
-        match end {
+        if let Err(error) = &end
+            && judged != Judged::Runs
+            && is_refusal(error)
+        {
+            return Ok(None);
+        }
+        match end? {
             End::Ran(done) => done.map(|outcome| Some(Step::Done(outcome))),
             End::Waits(held) => Ok(Some(Step::Waits(held))),
             End::Dearer => Ok(None),
@@ -260,6 +272,7 @@ impl Inside<'_> {
             let done = match done {
                 Err(Abort::Crossing) => return Err(Abort::Crossing),
                 Err(Abort::Locked) => return Ok(waits(tx, since)),
+                Err(abort) if self.database.inner.partitions.runs_again(&abort) => return Err(abort),
                 Err(abort) => Err(self.database.explain_call(CallError::Aborted(abort))),
                 Ok(ran) => bound.outcome(ran, lasted),
             };

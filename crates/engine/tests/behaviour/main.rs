@@ -24,6 +24,7 @@ mod errors;
 mod evicted;
 mod evicted_archives;
 mod evicted_holes;
+mod evicted_room;
 mod files;
 mod frozen;
 mod frozen_expressions;

@@ -97,7 +97,7 @@ impl Rows {
         Ok(None)
     }
 
-    /// Free slots that no snapshot sees.
+    /// Free slots that no snapshot sees, and perhaps some that are free no more.
     fn reusable_slots(&self) -> u64 {
         self.free.count_until(self.registry.oldest_seeing(self.table))
     }
@@ -123,8 +123,9 @@ impl Rows {
     }
 
     /// The first free slots next to each other in one chunk, at most so many, whose rows died until `oldest`.
-    fn free_run(&self, most: u64, oldest: u64) -> Option<RowRun> {
-        let mut free = self.free.iter().take_while(|(death, _)| *death <= oldest).map(|(_, tid)| *tid);
+    fn free_run(&mut self, most: u64, oldest: u64) -> Option<RowRun> {
+        self.free.first()?;
+        let mut free = self.free.iter().take_while(|(death, _)| *death <= oldest).map(|(_, tid)| tid);
         let first = free.next()?;
         let most = most.min((CHUNK_ROWS - first.slot()) as u64);
         let next = (first.0 + 1..first.0 + most).zip(free).take_while(|(wanted, tid)| *wanted == tid.0);

@@ -22,9 +22,6 @@ use crate::frozen::{EncodedChunk, FrozenChunk, MOST_TEXT_BYTES};
 use crate::layout::{BITMAP_BYTES, ColumnLocation, VALIDITY_ENTRY};
 use crate::pool::{Need, OutOfMemory};
 
-/// Free slots among which those of a chunk that is frozen are looked for.
-const MOST_FREE: u64 = 64 << 10;
-
 /// Bytes of the buffer for texts of rows that move which are kept for the next one.
 const MOST_KEPT: usize = 4 << 10;
 
@@ -56,9 +53,6 @@ pub enum WhyHot {
     /// Its texts are too long together.
     #[error("its texts take more than 256 MiB")]
     TooLong,
-    /// Its table has so many free slots that new rows mostly come to one of them.
-    #[error("slots of its table are used again")]
-    Reused,
     /// It was written since it was encoded.
     #[error("it was written meanwhile")]
     Changed,
@@ -333,22 +327,11 @@ impl Rows {
         if self.is_worked_on() {
             return Err(WhyHot::WorkedOn);
         }
-        match self.free.count_until(u64::MAX) > MOST_FREE {
-            true => Err(WhyHot::Reused),
-            false => Ok(()),
-        }
-    }
-
-    /// Takes the slots of frozen and cooling chunks out of the free ones: they stay holes.
-    pub(crate) fn forget_free_slots(&mut self) {
-        let mut free = std::mem::take(&mut self.free);
-        free.retain(|(_, tid)| !self.is_cold(*tid));
-        self.free = free;
+        Ok(())
     }
 
     /// Puts what was encoded in the place of a chunk's blocks, and leaves these to the snapshots that see them. The
-    /// snapshot lives that it was encoded from, and the caller is between two transactions. [`Rows::forget_free_slots`] is
-    /// to follow.
+    /// snapshot lives that it was encoded from, and the caller is between two transactions.
     ///
     /// # Errors
     /// It has to stay as it is.
@@ -375,6 +358,8 @@ impl Rows {
                 replaced.keep(contents, old.block, old.bytes as usize, old.birth..epoch);
             }
         }
+        // They stay holes.
+        self.free.forget(number);
         self.untidy.retain(|(chunk, _)| *chunk as usize != number);
         self.block_bytes -= (self.layout.chunk_bytes() - BITMAP_BYTES) as u64;
         let rows = chunk.rows();

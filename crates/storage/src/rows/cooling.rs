@@ -45,7 +45,7 @@ impl Rows {
         !self.is_hot(slot) && (frozen.get(slot.chunk()).is_some() || leaves())
     }
 
-    /// Has a chunk cool. The caller is between two transactions. [`Rows::forget_free_slots`] is to follow.
+    /// Has a chunk cool. The caller is between two transactions.
     ///
     /// # Errors
     /// It could not be frozen, and stays as it is.
@@ -53,6 +53,7 @@ impl Rows {
         self.may_freeze(chunk)?;
         if self.dir.frozen.moved(chunk).is_none() {
             Arc::make_mut(&mut self.dir_mut().frozen).cool(chunk);
+            self.free.forget(chunk);
             self.readdress();
             self.moves += 1;
         }

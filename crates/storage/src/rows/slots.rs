@@ -43,7 +43,7 @@ impl Rows {
         let reused = tid.0 < self.slots;
         let vacant = match reused {
             false => tid.0 == self.slots && tid.chunk() < self.chunks,
-            true => self.free.front().is_some_and(|(_, free)| *free == tid),
+            true => self.free.front().is_some_and(|(_, free)| free == tid),
         };
         assert!(vacant, "row {} is not vacant", tid.0);
         debug_assert!(!self.is_live(tid), "no row lives in a vacant slot");
@@ -52,7 +52,7 @@ impl Rows {
 
     #[inline(never)]
     fn other_slot(&mut self) -> Result<NewSlot, OutOfMemory> {
-        if let Some(&(death, tid)) = self.free.front()
+        if let Some((death, tid)) = self.free.first()
             && self.is_unseen(death)
         {
             debug_assert!(!self.is_live(tid), "no row lives in a free slot");
@@ -171,8 +171,12 @@ impl Rows {
             // It stays a hole.
             return;
         }
-        let newest = self.free.back().map_or(0, |(death, _)| *death);
-        debug_assert!(newest <= self.epoch, "free slots are in the order of their rows' deaths");
+        debug_assert!(self.free.newest() <= self.epoch, "free slots are in the order of their rows' deaths");
         self.free.push_back((self.epoch, tid));
+    }
+
+    /// Gives memory back of slots that are free no more because their chunks cool or are frozen.
+    pub(crate) fn sweep_free_slots(&mut self) {
+        self.free.sweep();
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! They die in a moment ([`Table::kill_all`]): a bit for each. They stand in the indexes until they are tidied away, a
 //! few at a time ([`Table::tidy_away`]); until then whoever finds one knows that it does not live. The keys of those whose
-//! chunks are not in memory are brought before ([`AwayKeys`]), by somebody who owns no partition.
+//! chunks are not in memory are brought before ([`FrozenKeys`]), by somebody who owns no partition.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use crate::pool::Need;
 use crate::registry::ColumnSet;
 use crate::rows::RowSet;
 
-/// Columns of a frozen chunk by which its rows stand in indexes, and of which not all are in memory. While this is there, the
-/// chunk is not evicted again.
-pub struct AwayKeys {
+/// Columns of a frozen chunk by which its rows stand in indexes. While this is there, the chunk is not evicted, be it for the
+/// first time.
+pub struct FrozenKeys {
     number: usize,
     chunk: Wanted,
     columns: ColumnSet,
 }
 
-impl AwayKeys {
+impl FrozenKeys {
     /// The number of the chunk in its partition.
     pub fn chunk(&self) -> usize {
         self.number
@@ -59,26 +59,33 @@ impl Table {
         self.rows.kill_all(set);
     }
 
-    /// Of some chunks, those whose rows cannot leave the indexes before something is fetched.
-    pub fn away_keys(&self, chunks: impl Iterator<Item = usize>) -> Vec<AwayKeys> {
-        let columns = self.spec.indexes.iter().flat_map(|index| index.columns.iter().copied());
-        let columns = ColumnSet::of(columns);
+    /// What is to be brought before rows of some chunks leave the indexes, and kept until they have.
+    pub fn frozen_keys(&self, chunks: impl Iterator<Item = usize>) -> Vec<FrozenKeys> {
+        let columns = self.key_columns();
         let keys = |number| {
-            let chunk =
-                self.rows.frozen_chunk(Tid::new(number, 0)).filter(|chunk| !chunk.is_here(columns))?;
-            Some(AwayKeys { number, chunk: Wanted::new(Arc::clone(chunk)), columns })
+            let chunk = self.rows.frozen_chunk(Tid::new(number, 0))?;
+            Some(FrozenKeys { number, chunk: Wanted::new(Arc::clone(chunk)), columns })
         };
         chunks.filter_map(keys).collect()
     }
 
+    fn key_columns(&self) -> ColumnSet {
+        ColumnSet::of(self.spec.indexes.iter().flat_map(|index| index.columns.iter().copied()))
+    }
+
+    /// Whether a row can leave the indexes without anything being waited for.
+    fn has_keys_of(&self, tid: Tid) -> bool {
+        self.rows.frozen_chunk(tid).is_none_or(|chunk| chunk.is_here(self.key_columns()))
+    }
+
     /// Takes rows out of the indexes that were killed together, and lets their slots be used again. Their keys are in memory
-    /// ([`Table::away_keys`]).
+    /// ([`Table::frozen_keys`]).
     ///
     /// # Panics
     /// One lives.
     pub fn tidy_away(&mut self, tids: impl Iterator<Item = Tid>) {
         for tid in tids {
-            debug_assert!(self.away_keys(std::iter::once(tid.chunk())).is_empty(), "nothing is waited for");
+            debug_assert!(self.has_keys_of(tid), "nothing is waited for");
             for index in &mut self.indexes {
                 index.remove_ghost(&self.rows, tid);
             }

@@ -141,7 +141,7 @@ impl Table {
     pub fn cool(&mut self, chunks: impl IntoIterator<Item = u32>) -> Vec<Frozen> {
         let cool = |chunk: u32| (chunk, self.rows.cool(chunk as usize));
         let done = chunks.into_iter().map(cool).collect();
-        self.rows.forget_free_slots();
+        self.rows.sweep_free_slots();
         done
     }
 
@@ -166,7 +166,7 @@ impl Table {
         let mut replaced = self.rows.nothing_replaced();
         let freeze = |chunk: EncodedChunk| (chunk.number(), self.rows.freeze(chunk, &mut replaced));
         let done = chunks.into_iter().map(freeze).collect();
-        self.rows.forget_free_slots();
+        self.rows.sweep_free_slots();
         (replaced, done)
     }
 }

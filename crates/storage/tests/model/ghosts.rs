@@ -41,6 +41,8 @@ impl World {
     pub fn tidy_some(&mut self, count: usize) {
         self.commit();
         let count = count.min(self.ghosts.len());
+        let keys = self.table.frozen_keys(self.ghosts[..count].iter().map(|tid| tid.chunk()));
+        keys.iter().for_each(|keys| keys.bring().expect("a box gives what was put there"));
         self.table.tidy_away(self.ghosts.drain(..count));
     }
 
