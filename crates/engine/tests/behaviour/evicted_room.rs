@@ -13,7 +13,7 @@ fn filled(eviction: albireo::Eviction) -> Database {
     let db = database_on(MemoryDisk::default(), config);
     run(&db, "CREATE TABLE cold (id BIGINT PRIMARY KEY, text TEXT NOT NULL)");
     run(&db, "CREATE TABLE hot (id BIGINT PRIMARY KEY, n INT NOT NULL, text TEXT NOT NULL)");
-    run(&db, "INSERT INTO hot SELECT g, g % 10, 'some' FROM generate_series(1, 15000) s (g)");
+    run(&db, "INSERT INTO hot SELECT g, g % 10, 'some' FROM generate_series(1, 3000) s (g)");
     for first in (1..).step_by(16_384) {
         run(
             &db,
@@ -39,35 +39,35 @@ fn done(connection: &Connection, sql: &str) -> u64 {
 }
 
 /// Four ways to take 26 MB.
-const LONG: &str = "repeat('some long text that is not written anywhere else ', 40)";
+const LONG: &str = "repeat('some long text that is not written anywhere else ', 400)";
 
 fn take(connection: &Connection, way: usize) {
     match way {
         // Rows that are given.
         0 => (1..=48).for_each(|part| {
             let row = |row: usize| format!("({}, 0, {LONG})", part * 1_000 + row);
-            let rows: Vec<_> = (0..250).map(|at| row(at + 90_000)).collect();
-            assert_eq!(done(connection, &format!("INSERT INTO hot VALUES {}", rows.join(", "))), 250);
+            let rows: Vec<_> = (0..25).map(|at| row(at + 90_000)).collect();
+            assert_eq!(done(connection, &format!("INSERT INTO hot VALUES {}", rows.join(", "))), 25);
         }),
         // Rows of a query.
         1 => {
             let sql =
-                format!("INSERT INTO hot SELECT 100000 + g, 0, {LONG} FROM generate_series(1, 12000) s (g)");
-            assert_eq!(done(connection, &sql), 12_000);
+                format!("INSERT INTO hot SELECT 100000 + g, 0, {LONG} FROM generate_series(1, 1200) s (g)");
+            assert_eq!(done(connection, &sql), 1_200);
         }
         // Rows that a scan finds.
         2 => assert_eq!(
-            done(connection, &format!("UPDATE hot SET text = {LONG} WHERE n < 8 AND id <= 15000")),
-            12_000
+            done(connection, &format!("UPDATE hot SET text = {LONG} WHERE n < 4 AND id <= 3000")),
+            1_200
         ),
         // Rows that a join finds.
         _ => {
             let sql = format!(
-                "UPDATE hot SET text = {LONG} FROM generate_series(1, 12000) s (g) WHERE hot.id = s.g RETURNING hot.id"
+                "UPDATE hot SET text = {LONG} FROM generate_series(1, 1200) s (g) WHERE hot.id = s.g RETURNING hot.id"
             );
             let outcome = connection.execute(&sql).unwrap_or_else(|error| panic!("{sql}\n{error}")).remove(0);
             let Outcome::Rows(rows) = outcome else { panic!("{outcome:?}") };
-            assert_eq!(rows.row_count(), 12_000);
+            assert_eq!(rows.row_count(), 1_200);
         }
     }
 }
@@ -90,9 +90,9 @@ fn room_is_made_whichever_way_a_statement_takes_memory() {
                 connection.execute("COMMIT").unwrap();
             }
             assert!(db.memory().in_use_bytes <= LIMIT, "{way} {is_open}");
-            let count = if way < 2 { 27_000 } else { 15_000 };
+            let count = if way < 2 { 4_200 } else { 3_000 };
             assert_eq!(ask(&db, "SELECT count(*) FROM hot"), count.to_string());
-            assert_eq!(ask(&db, "SELECT count(*) FROM hot WHERE length(text) > 1000"), "12000");
+            assert_eq!(ask(&db, "SELECT count(*) FROM hot WHERE length(text) > 1000"), "1200");
             assert_eq!(ask(&db, "SELECT count(*), sum(id), sum(length(text)) FROM cold"), cold);
         }
     }
@@ -107,10 +107,10 @@ fn transaction_that_finds_no_room_fails_and_may_go_on_from_a_savepoint() {
     let db = filled(albireo::Eviction::Off);
     let connection = db.connect();
     connection.execute("BEGIN; INSERT INTO hot VALUES (20000, 1, 'before'); SAVEPOINT here").unwrap();
-    let sql = format!("INSERT INTO hot SELECT 100000 + g, 0, {LONG} FROM generate_series(1, 30000) s (g)");
+    let sql = format!("INSERT INTO hot SELECT 100000 + g, 0, {LONG} FROM generate_series(1, 3000) s (g)");
     let refused = connection.execute(&sql).unwrap_err();
     assert_eq!(refused.state().to_string(), "53200", "{refused}");
     assert_eq!(connection.execute("SELECT 1").unwrap_err().state().to_string(), "25P02");
     connection.execute("ROLLBACK TO here; INSERT INTO hot VALUES (20001, 1, 'behind'); COMMIT").unwrap();
-    assert_eq!(ask(&db, "SELECT count(*), max(id) FROM hot"), "15002,20001");
+    assert_eq!(ask(&db, "SELECT count(*), max(id) FROM hot"), "3002,20001");
 }
