@@ -13,7 +13,7 @@ use std::sync::Arc;
 use albireo_base::progress::{Phase, StatementProgress, Unit};
 use albireo_base::{PartitionId, Tid};
 use albireo_storage::{
-    BudgetSpent, ChangedKeys, ColumnSet, IndexAside, SnapshotScope, TableError, TableSpec,
+    BudgetSpent, ChangedKeys, ColumnSet, FrozenKeys, IndexAside, SnapshotScope, TableError, TableSpec,
 };
 
 use crate::follow::{ChangedRows, Follower};
@@ -21,6 +21,8 @@ use crate::{Exclusive, Partitions, TableHandle};
 
 /// Keys that are read while a partition is owned.
 const READ_AT_ONCE: usize = 256;
+/// Chunks that are looked at while a partition is owned.
+const CHUNKS_AT_ONCE: usize = 256;
 /// Changed rows that may be left for the moment when all partitions are owned.
 const FEW: usize = 200;
 /// Rounds after which whatever is left is done then.
@@ -50,6 +52,8 @@ pub struct BuiltIndex {
     follower: Follower,
     /// By partition, with rows that are to be read again.
     parts: Vec<(IndexAside, Vec<Tid>)>,
+    /// What it compares of frozen chunks, which are not evicted before it is there.
+    held: Vec<FrozenKeys>,
 }
 
 /// What became of a round.
@@ -87,7 +91,7 @@ impl Partitions {
                 parts.push((part.ok_or(IndexBuildError::Dropped)?, Vec::new()));
             }
             drop(view);
-            let mut built = BuiltIndex { follower, parts };
+            let mut built = BuiltIndex { follower, parts, held: Vec::new() };
             if built.catch_up(self, goes_on)? {
                 return Ok(Some(built));
             }
@@ -122,7 +126,33 @@ impl BuiltIndex {
                 }
             }
         }
+        self.hold(partitions, goes_on)?;
         Ok(true)
+    }
+
+    /// Has in memory what the index compares in the rows.
+    fn hold(&mut self, partitions: &Partitions, goes_on: &dyn Fn() -> bool) -> Result<(), IndexBuildError> {
+        self.held.clear();
+        for partition in self.follower.partitions() {
+            let (mut from, mut all) = (0, 1);
+            while from < all {
+                let some = from..from + CHUNKS_AT_ONCE;
+                let part = &self.parts[partition.index()].0;
+                let held = partitions.with_table_if_there(self.follower.table(), partition, |table| {
+                    (table.keys_compared_by(part, some), table.chunk_counts().all as usize)
+                });
+                let (held, chunks) = held.ok_or(IndexBuildError::Dropped)?;
+                for keys in held {
+                    if !goes_on() {
+                        return Err(IndexBuildError::Ended);
+                    }
+                    keys.bring().map_err(TableError::from)?;
+                    self.held.push(keys);
+                }
+                (from, all) = (from + CHUNKS_AT_ONCE, chunks);
+            }
+        }
+        Ok(())
     }
 
     fn round(&mut self, partitions: &Partitions, partition: PartitionId) -> Result<Round, IndexBuildError> {
@@ -152,7 +182,7 @@ impl Exclusive<'_> {
     /// # Errors
     /// Two rows have the same key, or memory is at its limit; no partition has it then.
     pub fn install_index(&mut self, built: BuiltIndex) -> Result<bool, TableError> {
-        let BuiltIndex { follower, parts } = built;
+        let BuiltIndex { follower, parts, held: _held } = built;
         let mut last = Vec::with_capacity(parts.len());
         for (partition, (part, mut again)) in (0..).map(PartitionId).zip(parts) {
             let ChangedRows::These(mut tids) = follower.take(partition) else { return Ok(false) };

@@ -29,7 +29,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use albireo_base::{Epoch, PartitionId, SqlError, SqlState, TableId};
@@ -115,7 +115,9 @@ pub(crate) struct Freezing {
     /// Evicted chunks of holes that cannot be read.
     pub(super) unread: Unread,
     is_closing: Mutex<bool>,
-    /// Told when the database closes.
+    /// Whether it was said anew when a table is frozen, since the thread has looked.
+    said_anew: AtomicBool,
+    /// Told when the database closes, or that was said.
     ends: Condvar,
     /// Statements that were run, where everything is frozen again and again.
     pub(super) statements: AtomicU32,
@@ -125,7 +127,8 @@ impl Freezing {
     pub(crate) fn new(schedule: FreezeSchedule) -> Self {
         let (seen, habits, unread) = (Mutex::default(), Mutex::default(), Unread::default());
         let (is_closing, statements) = (Mutex::new(false), AtomicU32::new(0));
-        Self { schedule, seen, habits, unread, is_closing, ends: Condvar::new(), statements }
+        let said_anew = AtomicBool::new(false);
+        Self { schedule, seen, habits, unread, is_closing, said_anew, ends: Condvar::new(), statements }
     }
 
     pub(crate) fn close(&self) {
@@ -141,14 +144,17 @@ impl Freezing {
     fn pause(&self, after: Option<Duration>) -> bool {
         let pause = after.map_or(LONGEST_PAUSE, |after| (after / LOOKS).clamp(SHORTEST_PAUSE, LONGEST_PAUSE));
         let mut is_closing = self.is_closing.lock();
-        if !*is_closing {
+        if !*is_closing && !self.said_anew.load(Ordering::Relaxed) {
             self.ends.wait_for(&mut is_closing, pause);
         }
+        self.said_anew.store(false, Ordering::Relaxed);
         !*is_closing
     }
 
     /// It was said anew when a table is frozen.
     pub(crate) fn look(&self) {
+        let _is_closing = self.is_closing.lock();
+        self.said_anew.store(true, Ordering::Relaxed);
         self.ends.notify_all();
     }
 

@@ -38,6 +38,9 @@ use crate::pool::{BlockPool, NewPart, OutOfMemory, Part};
 use crate::registry::ColumnSet;
 use crate::texts::{ColumnTexts, Sharing};
 
+/// Bytes that may be taken beyond the limit for data, however small that is.
+const LEAST_BEYOND: u64 = 64 << 20;
+
 /// Why a column cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
@@ -206,11 +209,17 @@ impl Evicted {
     }
 
     /// Has the first chunk in memory, beyond the limit for data if need be: rows must be deleted when nothing else makes
-    /// room.
+    /// room. No more than half of the limit is taken beyond it, or [`LEAST_BEYOND`] bytes.
     ///
     /// # Errors
-    /// It cannot be read, or the system has no memory.
+    /// It cannot be read, or there is no memory.
     pub fn fetch_beyond(&self) -> Result<(), FetchError> {
+        if let Some(away) = &self.first.0.residence.away {
+            let limit_bytes = away.pool.limit_bytes();
+            if away.buffer.in_use_bytes() > (limit_bytes / 2).max(LEAST_BEYOND) {
+                return Err(OutOfMemory::Limit { limit_bytes }.into());
+            }
+        }
         self.first.0.fetch(ColumnSet::ALL, Limit::Passed)
     }
 }

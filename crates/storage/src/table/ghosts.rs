@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use albireo_base::Tid;
 
-use super::{Table, TableError};
+use super::{IndexAside, Table, TableError};
 use crate::frozen::away::{FetchError, Wanted};
 use crate::pool::Need;
 use crate::registry::ColumnSet;
 use crate::rows::RowSet;
 
-/// Columns of a frozen chunk by which its rows stand in indexes. While this is there, the chunk is not evicted, be it for the
+/// Columns of a frozen chunk by which its rows stand in an index. While this is there, the chunk is not evicted, be it for the
 /// first time.
 pub struct FrozenKeys {
     number: usize,
@@ -61,12 +61,29 @@ impl Table {
 
     /// What is to be brought before rows of some chunks leave the indexes, and kept until they have.
     pub fn frozen_keys(&self, chunks: impl Iterator<Item = usize>) -> Vec<FrozenKeys> {
-        let columns = self.key_columns();
-        let keys = |number| {
+        self.frozen_columns(self.key_columns(), chunks).collect()
+    }
+
+    /// What is to be brought of some chunks, and kept, before an index that compares keys in the rows is one of the table's.
+    pub fn keys_compared_by(
+        &self,
+        index: &IndexAside,
+        chunks: impl Iterator<Item = usize>,
+    ) -> Vec<FrozenKeys> {
+        index
+            .compared_columns()
+            .map_or_else(Vec::new, |columns| self.frozen_columns(columns, chunks).collect())
+    }
+
+    fn frozen_columns(
+        &self,
+        columns: ColumnSet,
+        chunks: impl Iterator<Item = usize>,
+    ) -> impl Iterator<Item = FrozenKeys> {
+        chunks.filter_map(move |number| {
             let chunk = self.rows.frozen_chunk(Tid::new(number, 0))?;
             Some(FrozenKeys { number, chunk: Wanted::new(Arc::clone(chunk)), columns })
-        };
-        chunks.filter_map(keys).collect()
+        })
     }
 
     fn key_columns(&self) -> ColumnSet {

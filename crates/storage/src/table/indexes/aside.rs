@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Failure, KeyColumns, Known, RowKeys, Table, TableError, TableIndex, build_key};
 use crate::key::{KeyBuilder, KeyRef};
+use crate::registry::ColumnSet;
 use crate::rows::{Rows, SeenRows};
 use crate::table::TableSpec;
 
@@ -75,6 +76,12 @@ impl ChangedKeys {
 }
 
 impl IndexAside {
+    /// The columns that it compares in the rows, if it does.
+    pub(crate) fn compared_columns(&self) -> Option<ColumnSet> {
+        let columns = &self.spec.indexes[self.id.index()].columns;
+        self.index.reads_rows().then(|| ColumnSet::of(columns.iter().copied()))
+    }
+
     /// Makes an index of `spec` for the rows of a snapshot, and counts them in `progress`.
     ///
     /// # Errors
@@ -273,7 +280,7 @@ impl Table {
             self.rows.live_rows,
             "each live row stands in the index once (I-1 of `table`)"
         );
-        // Of a chunk that was evicted while it was built.
+        // Of a chunk that was frozen and evicted in the last moment (`Table::keys_compared_by`).
         self.hold_compared(&index, &spec.indexes[id.index()].columns)?;
         self.indexes.push(index);
         self.take_spec(spec);
