@@ -618,3 +618,36 @@ fn what_is_left_of_chunks_of_holes_moves_and_they_are_filled_again() {
     }
     assert_eq!(states(), "0,hot,16384,t 1,hot,3616,t 2,frozen,12288,t");
 }
+
+#[test]
+fn table_with_many_free_slots_is_frozen_and_grows_at_its_end() {
+    let db = Database::in_memory(Config { partitions: 1, ..small() }).unwrap();
+    run(&db, "CREATE TABLE r (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)");
+    run(&db, "INSERT INTO r SELECT g, g % 7 FROM generate_series(1, 320000) s (g)");
+    // 80,000 slots, a quarter of each chunk.
+    run(&db, "DELETE FROM r WHERE id % 4 = 0");
+    run(&db, "CALL albireo.freeze('r')");
+    let hot = "FROM albireo.chunks WHERE \"table\" = 'r' AND rows > 0 AND state NOT IN ('frozen', 'evicted')";
+    if rows_stay() {
+        assert_eq!(ask(&db, &format!("SELECT count(*) {hot}")), "0");
+    }
+    // No new row comes where one has died.
+    run(&db, "INSERT INTO r SELECT g * 4, 100 FROM generate_series(1, 10000) s (g)");
+    (1..=50).for_each(|row| run(&db, &format!("INSERT INTO r VALUES ({}, 200)", row + 400_000)));
+    run(&db, "UPDATE r SET n = 300 WHERE id BETWEEN 1 AND 9");
+    if rows_stay() {
+        assert_eq!(ask(&db, &format!("SELECT sum(rows) {hot}")), "10057");
+    }
+    assert_eq!(ask(&db, "SELECT count(*), sum(n) FROM r WHERE n < 100"), "239993,719978");
+    assert_eq!(
+        ask(&db, "SELECT n, count(*) FROM r WHERE n >= 100 GROUP BY n ORDER BY n"),
+        "100,9998 200,50 300,9"
+    );
+    assert_eq!(ask(&db, "SELECT n FROM r WHERE id IN (4, 8, 10, 400050) ORDER BY id"), "300 300 3 200");
+    // Slots of hot rows are used again.
+    run(&db, "DELETE FROM r WHERE n = 200");
+    (1..=50).for_each(|row| run(&db, &format!("INSERT INTO r VALUES ({}, 400)", row + 500_000)));
+    if rows_stay() {
+        assert_eq!(ask(&db, &format!("SELECT sum(rows) {hot}")), "10057");
+    }
+}
