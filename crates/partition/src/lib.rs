@@ -33,6 +33,7 @@ mod arrivals;
 mod bulk;
 mod call;
 mod data;
+mod elsewhere;
 mod error;
 mod exclusive;
 mod executor;

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 
 use crate::arrivals::Arrivals;
 use crate::data::{self, PartitionData, PartitionState, SharedTables};
+use crate::elsewhere::Elsewhere;
 use crate::exclusive::Exclusive;
 use crate::executor::{Errand, Executor, Partition, Pending, Task};
 use crate::handle::TableHandle;
@@ -84,6 +85,7 @@ pub struct Partitions {
     /// Bytes of what transactions of several statements have written where others were since.
     parked_bytes: Arc<AtomicU64>,
     room: Room,
+    elsewhere: Arc<Elsewhere>,
 }
 
 /// The redo log, and whether calls wait for it that do not say.
@@ -117,6 +119,7 @@ impl Partitions {
             waiters: Waiters::default(),
             parked_bytes: Arc::default(),
             room: Room::default(),
+            elsewhere: Arc::default(),
         }
     }
 
@@ -498,9 +501,9 @@ impl Partitions {
                 }
             };
             match result {
-                // The executor holds its token here, so the crossing run needs a thread of its own
-                // to wait for the barrier, and what waits for rows does too.
+                // The executor holds its token here, so another thread has to wait for the barrier, or for rows.
                 Err(CallError::Aborted(abort)) if abort == Abort::Crossing || this.room.helps(&abort) => {
+                    let elsewhere = Arc::clone(&this.elsewhere);
                     let (this, reached) = (Arc::downgrade(&this), state.tx.take_reached());
                     let run = move || {
                         let Some(this) = this.upgrade() else { return deliver.put(Err(CallError::Closed)) };
@@ -512,8 +515,7 @@ impl Partitions {
                             abort => this.room.again(abort, || this.start(&call, work)),
                         });
                     };
-                    // Without a thread the closure is dropped, and the caller learns of it.
-                    let _ = albireo_env::spawn_detached("albireo-cross", run);
+                    elsewhere.run(run);
                 }
                 result => deliver.put(result),
             }
