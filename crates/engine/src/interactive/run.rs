@@ -162,10 +162,7 @@ impl Inside<'_> {
             }
             let done = live.perform(bound, &mut execution, &arguments, code, true);
             let (too_many, notices) = (execution.met_too_many_rows(), execution.take_notices());
-            if let Err(Stop::Error(error) | Stop::Fatal(error)) = &done
-                && let abort = Abort::Raised((**error).clone())
-                && self.database.inner.partitions.runs_again(&abort)
-            {
+            if let Some(abort) = self.for_room(&done) {
                 return Err(abort);
             }
             let refused = match &done {
@@ -198,17 +195,20 @@ impl Inside<'_> {
             }
             Some(end) => end.map_err(|error| self.database.explain_call(error)),
         };
-        if let Err(error) = &end
-            && judged != Judged::Runs
-            && is_refusal(error)
-        {
-            return Ok(None);
+        match end {
+            Ok(End::Ran(done)) => done.map(|outcome| Some(Step::Done(outcome))),
+            Ok(End::Waits(held)) => Ok(Some(Step::Waits(held))),
+            Ok(End::Dearer) => Ok(None),
+            Err(error) if judged != Judged::Runs && is_refusal(&error) => Ok(None),
+            Err(error) => Err(error),
         }
-        match end? {
-            End::Ran(done) => done.map(|outcome| Some(Step::Done(outcome))),
-            End::Waits(held) => Ok(Some(Step::Waits(held))),
-            End::Dearer => Ok(None),
-        }
+    }
+
+    /// How a statement ends that is run again because room can be made for it.
+    fn for_room<T>(&self, done: &Result<T, Stop>) -> Option<Abort> {
+        let Err(Stop::Error(error) | Stop::Fatal(error)) = done else { return None };
+        let abort = Abort::Raised((**error).clone());
+        self.database.inner.partitions.runs_again(&abort).then_some(abort)
     }
 
     fn snapshot(
