@@ -413,7 +413,7 @@ impl Partitions {
 
     /// Runs `work` as one transaction over all partitions if they still are as the snapshot `seen` shows them: what
     /// was found on it then holds at this moment too, and the transaction is serializable. `None`: something that
-    /// it covers has changed, or rows had to be fetched or room made, and nothing was done.
+    /// it covers has changed, or rows had to be fetched, and nothing was done.
     ///
     /// # Errors
     /// As [`Partitions::crossing`].
@@ -431,10 +431,11 @@ impl Partitions {
         drop(seen);
         let ran = all.run(0, call, work);
         drop(all);
-        let (value, receipt) = match ran {
-            Err(CallError::Aborted(abort)) => return self.room.help(abort).map(|()| None),
-            ran => ran?,
-        };
+        if let Err(CallError::Aborted(Abort::Away(away))) = &ran {
+            self.room.fetch(away)?;
+            return Ok(None);
+        }
+        let (value, receipt) = ran?;
         self.acknowledge(call.synchronous, receipt)?;
         Ok(Some(value))
     }

@@ -74,19 +74,6 @@ impl Room {
         }
     }
 
-    /// Has in memory what a transaction ended for, or makes room for it, so that it may be run again. The caller owns no
-    /// partition.
-    ///
-    /// # Errors
-    /// That cannot be.
-    pub(crate) fn help(&self, abort: Abort) -> Result<(), CallError> {
-        match abort {
-            Abort::Away(away) => self.fetch(&away),
-            abort if self.helps(&abort) && self.make() => Ok(()),
-            abort => Err(CallError::Aborted(abort)),
-        }
-    }
-
     /// Runs one again that ended because rows are not in memory, or it found none for its own.
     #[cold]
     #[inline(never)]

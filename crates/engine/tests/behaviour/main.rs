@@ -10,6 +10,7 @@ mod both_full;
 mod bulk;
 mod changes;
 mod classes;
+mod cold_model;
 mod commands;
 mod conditions;
 mod constraints;
