@@ -271,7 +271,7 @@ fn live(seed: u64, counts: &mut Counts) {
 }
 
 #[test]
-fn rows_of_all_temperatures_are_those_of_a_map_for_whoever_sees_them() {
+fn hot_frozen_and_evicted_rows_are_those_of_a_map_for_whoever_sees_them() {
     let (test, mut counts) = (test!(), Counts::default());
     test.for_each_seed(0..3, |seed| live(seed, &mut counts));
     if test.has_usual_seeds() && rows_stay() {
