@@ -12,7 +12,7 @@ use crate::support::{rows_stay, run, small};
 
 /// Keys are below this: rows for three chunks and more.
 const KEYS: u64 = 60_000;
-const STEPS: usize = 120;
+const STEPS: usize = 90;
 const MOST_SESSIONS: usize = 4;
 
 type Row = (Option<i32>, Option<String>);
@@ -276,7 +276,7 @@ fn hot_frozen_and_evicted_rows_are_those_of_a_map_for_whoever_sees_them() {
     test.for_each_seed(0..3, |seed| live(seed, &mut counts));
     if test.has_usual_seeds() && rows_stay() {
         let least = [counts.evicted, counts.fetched, counts.archives, counts.lives].into_iter().min();
-        assert!(least > Some(3) && counts.compared > 80, "{counts:?}");
+        assert!(least > Some(1) && counts.compared > 60, "{counts:?}");
     }
     println!("{counts:?}");
 }
