@@ -16,7 +16,7 @@ const MOST_THREADS: usize = 64;
 type Call = Box<dyn FnOnce() + Send>;
 
 /// The calls of one database that run, or wait for a thread.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Elsewhere(Arc<Mutex<State>>);
 
 #[derive(Default)]

@@ -17,12 +17,11 @@ use albireo_storage::{
 };
 
 use crate::follow::{ChangedRows, Follower};
+use crate::switch::CHUNKS_LOOKED_AT;
 use crate::{Exclusive, Partitions, TableHandle};
 
 /// Keys that are read while a partition is owned.
 const READ_AT_ONCE: usize = 256;
-/// Chunks that are looked at while a partition is owned.
-const CHUNKS_AT_ONCE: usize = 256;
 /// Changed rows that may be left for the moment when all partitions are owned.
 const FEW: usize = 200;
 /// Rounds after which whatever is left is done then.
@@ -136,7 +135,7 @@ impl BuiltIndex {
         for partition in self.follower.partitions() {
             let (mut from, mut all) = (0, 1);
             while from < all {
-                let some = from..from + CHUNKS_AT_ONCE;
+                let some = from..from + CHUNKS_LOOKED_AT;
                 let part = &self.parts[partition.index()].0;
                 let held = partitions.with_table_if_there(self.follower.table(), partition, |table| {
                     (table.keys_compared_by(part, some), table.chunk_counts().all as usize)
@@ -149,7 +148,7 @@ impl BuiltIndex {
                     keys.bring().map_err(TableError::from)?;
                     self.held.push(keys);
                 }
-                (from, all) = (from + CHUNKS_AT_ONCE, chunks);
+                (from, all) = (from + CHUNKS_LOOKED_AT, chunks);
             }
         }
         Ok(())

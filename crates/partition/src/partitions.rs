@@ -85,7 +85,7 @@ pub struct Partitions {
     /// Bytes of what transactions of several statements have written where others were since.
     parked_bytes: Arc<AtomicU64>,
     room: Room,
-    elsewhere: Arc<Elsewhere>,
+    elsewhere: Elsewhere,
 }
 
 /// The redo log, and whether calls wait for it that do not say.
@@ -119,7 +119,7 @@ impl Partitions {
             waiters: Waiters::default(),
             parked_bytes: Arc::default(),
             room: Room::default(),
-            elsewhere: Arc::default(),
+            elsewhere: Elsewhere::default(),
         }
     }
 
@@ -504,7 +504,7 @@ impl Partitions {
             match result {
                 // The executor holds its token here, so another thread has to wait for the barrier, or for rows.
                 Err(CallError::Aborted(abort)) if abort == Abort::Crossing || this.room.helps(&abort) => {
-                    let elsewhere = Arc::clone(&this.elsewhere);
+                    let elsewhere = this.elsewhere.clone();
                     let (this, reached) = (Arc::downgrade(&this), state.tx.take_reached());
                     let run = move || {
                         let Some(this) = this.upgrade() else { return deliver.put(Err(CallError::Closed)) };

@@ -30,7 +30,7 @@ use crate::{Abort, Call, CallError, Exclusive, Pace, Partitions, Transaction};
 const TIDIED_AT_ONCE: usize = 256;
 
 /// Chunks that are looked at while a partition is owned.
-const CHUNKS_LOOKED_AT: usize = 256;
+pub(crate) const CHUNKS_LOOKED_AT: usize = 256;
 
 /// What becomes of the rows of one partition.
 pub enum Change {

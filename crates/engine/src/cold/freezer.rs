@@ -29,7 +29,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use albireo_base::{Epoch, PartitionId, SqlError, SqlState, TableId};
@@ -114,47 +114,51 @@ pub(crate) struct Freezing {
     habits: Mutex<HashMap<TableId, Habits>>,
     /// Evicted chunks of holes that cannot be read.
     pub(super) unread: Unread,
-    is_closing: Mutex<bool>,
-    /// Whether it was said anew when a table is frozen, since the thread has looked.
-    said_anew: AtomicBool,
-    /// Told when the database closes, or that was said.
+    told: Mutex<Told>,
+    /// Notified when the thread was told something.
     ends: Condvar,
     /// Statements that were run, where everything is frozen again and again.
     pub(super) statements: AtomicU32,
 }
 
+/// What the thread that freezes was told.
+#[derive(Default)]
+struct Told {
+    is_closing: bool,
+    /// It was said anew when a table is frozen, since the thread has looked.
+    is_anew: bool,
+}
+
 impl Freezing {
     pub(crate) fn new(schedule: FreezeSchedule) -> Self {
         let (seen, habits, unread) = (Mutex::default(), Mutex::default(), Unread::default());
-        let (is_closing, statements) = (Mutex::new(false), AtomicU32::new(0));
-        let said_anew = AtomicBool::new(false);
-        Self { schedule, seen, habits, unread, is_closing, said_anew, ends: Condvar::new(), statements }
+        let (told, statements) = (Mutex::default(), AtomicU32::new(0));
+        Self { schedule, seen, habits, unread, told, ends: Condvar::new(), statements }
     }
 
     pub(crate) fn close(&self) {
-        *self.is_closing.lock() = true;
+        self.told.lock().is_closing = true;
         self.ends.notify_all();
     }
 
     fn goes_on(&self) -> bool {
-        !*self.is_closing.lock()
+        !self.told.lock().is_closing
     }
 
     /// Lets some time pass, or until it is said anew when a table is frozen; whether the database is still open then.
     fn pause(&self, after: Option<Duration>) -> bool {
         let pause = after.map_or(LONGEST_PAUSE, |after| (after / LOOKS).clamp(SHORTEST_PAUSE, LONGEST_PAUSE));
-        let mut is_closing = self.is_closing.lock();
-        if !*is_closing && !self.said_anew.load(Ordering::Relaxed) {
-            self.ends.wait_for(&mut is_closing, pause);
+        let mut told = self.told.lock();
+        if !told.is_closing && !told.is_anew {
+            self.ends.wait_for(&mut told, pause);
         }
-        self.said_anew.store(false, Ordering::Relaxed);
-        !*is_closing
+        told.is_anew = false;
+        !told.is_closing
     }
 
     /// It was said anew when a table is frozen.
     pub(crate) fn look(&self) {
-        let _is_closing = self.is_closing.lock();
-        self.said_anew.store(true, Ordering::Relaxed);
+        self.told.lock().is_anew = true;
         self.ends.notify_all();
     }
 

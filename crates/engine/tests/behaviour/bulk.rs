@@ -7,7 +7,7 @@ use albireo::{BudgetPolicy, Config, Database};
 use albireo_env::{Env, MemoryDisk, scope, spawn_scoped};
 use albireo_testing::wait_until;
 
-use crate::support::{ask, database, fails, is_well, rows_stay, run, small, state};
+use crate::support::{ask, chunks_cool, database, fails, is_well, run, small, state};
 
 fn partitioned(partitions: u16) -> Database {
     let db = Database::in_memory(Config { partitions, ..small() }).unwrap();
@@ -132,7 +132,7 @@ fn sessions_see_no_row_that_came_after_them_though_it_lies_in_their_chunks() {
 #[test]
 fn table_refilled_again_and_again_takes_no_more_memory() {
     // No new row comes to the slots of chunks that cool.
-    if !rows_stay() {
+    if chunks_cool() {
         return;
     }
     let db = partitioned(1);

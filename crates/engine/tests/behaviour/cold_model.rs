@@ -168,9 +168,9 @@ impl World<'_> {
     fn index(&mut self) {
         let how = if self.random.percent(50) { " WITH (keys = 'none')" } else { "" };
         self.has_index = !self.has_index;
-        match !self.has_index {
-            true => run(self.db(), "DROP INDEX by_t"),
-            false => run(self.db(), &format!("CREATE INDEX by_t ON t (t, n){how}")),
+        match self.has_index {
+            true => run(self.db(), &format!("CREATE INDEX by_t ON t (t, n){how}")),
+            false => run(self.db(), "DROP INDEX by_t"),
         }
     }
 

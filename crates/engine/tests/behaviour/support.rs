@@ -26,6 +26,11 @@ pub(crate) fn rows_stay() -> bool {
     !asked
 }
 
+/// Whether all chunks cool again and again, those too whose slots are mostly free (`ALBIREO_FREEZE=cool`).
+pub(crate) fn chunks_cool() -> bool {
+    std::env::var("ALBIREO_FREEZE").is_ok_and(|how| how == "cool")
+}
+
 /// A database whose files are those of `disk`.
 pub(crate) fn database_on(disk: impl Disk + 'static, config: Config) -> Database {
     Database::with_env(config, Env { disk: Arc::new(disk), ..Env::real() }).unwrap()
