@@ -2,10 +2,10 @@
 //!
 //! The query is made of the bound change, the addresses of the table's rows among its columns. An INSERT of a
 //! query's rows runs the query and lays the rows down before it owns the partitions (`bulk`); an UPDATE or DELETE
-//! that looks at one row at a time is worked out beside the table (`aside`), and so is one that depends on other rows
-//! or a MERGE, as long as these stay as they were (`found`). Everything else runs over all partitions: the query runs
-//! on a snapshot of that very moment, and the changes follow before anyone else gets in, so the statement is
-//! serializable. That stops the executors while the query runs. What depends on each row as it is changed, ON
+//! that looks at one row at a time is worked out beside the table (`aside`), and so are the rows of all others, as
+//! long as what was read stays as it was (`found`). Where others change that too often, the query runs over all
+//! partitions, on a snapshot of that very moment, and the changes follow before anyone else gets in, so the statement
+//! is serializable; that stops the executors while the query runs. What depends on each row as it is changed, ON
 //! CONFLICT, WHEN of MERGE and RETURNING, is evaluated as on live rows, by the same code (`albireo_execute::query`).
 
 mod aside;
@@ -204,15 +204,14 @@ impl<'a> Queried<'a> {
         arguments: &[Datum],
         limits: &Limits,
     ) -> Result<Ran, Abort> {
-        let results = self.queries.iter().map(|query| self.rows_of(query, &snapshot));
-        let results = results.collect::<Result<Vec<_>, _>>()?;
+        let results = self.rows_of_all(&snapshot)?;
         // What nobody sees any more need not be copied when it is written.
         drop(snapshot);
         self.make_of(tx, &results, arguments, limits)
     }
 
     /// Makes the change of the rows that the queries gave.
-    fn make_of(
+    pub(crate) fn make_of(
         &self,
         tx: &mut Transaction,
         results: &[QueryResult],
@@ -283,6 +282,11 @@ impl<'a> Queried<'a> {
     fn memory_bytes(&self) -> usize {
         let all = self.database.inner.olap.config().query_memory_limit_bytes;
         self.settings.query_memory.unwrap_or(all).max(BodyLimits::default().memory_bytes)
+    }
+
+    /// What the queries give on a snapshot.
+    pub(crate) fn rows_of_all(&self, snapshot: &Arc<DatabaseSnapshot>) -> Result<Vec<QueryResult>, SqlError> {
+        self.queries.iter().map(|query| self.rows_of(query, snapshot)).collect()
     }
 
     fn rows_of(&self, query: &RowQuery, snapshot: &Arc<DatabaseSnapshot>) -> Result<QueryResult, SqlError> {

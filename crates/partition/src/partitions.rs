@@ -440,6 +440,49 @@ impl Partitions {
         Ok(Some(value))
     }
 
+    /// As [`Partitions::crossing_if_current`], but where rows had to be fetched, it is tried again, as long as all is as it was
+    /// `seen`: what was found need not be found again. `None` too if there was no memory, but could be.
+    ///
+    /// # Errors
+    /// As [`Partitions::crossing`].
+    pub fn crossing_while_current<R>(
+        &self,
+        call: &Call<'_>,
+        seen: Arc<DatabaseSnapshot>,
+        mut work: impl FnMut(&mut Transaction) -> Result<R, Abort>,
+    ) -> Result<Option<R>, CallError> {
+        let mut seen = Some(seen);
+        let ran = self.room.with_rows(|| {
+            let Some(then) = seen.take() else { return Ok(None) };
+            let mut all = self.own_all();
+            if !all.is_current(&then) {
+                return Ok(None);
+            }
+            let scope = then.scope().clone();
+            // What nobody sees any more need not be copied when it is written.
+            drop(then);
+            match all.run(0, call, &mut work) {
+                Err(CallError::Aborted(Abort::Away(away))) => {
+                    // Nothing was done, so what was seen is so still.
+                    seen = all.snapshot(&scope).ok();
+                    Err(CallError::Aborted(Abort::Away(away)))
+                }
+                // What is kept for the snapshot might be the memory that is wanted.
+                Err(CallError::Aborted(abort)) if self.room.helps(&abort) => Ok(None),
+                ran => ran.map(Some),
+            }
+        });
+        match ran {
+            Ok(None) => Ok(None),
+            Ok(Some((value, receipt))) => {
+                self.acknowledge(call.synchronous, receipt)?;
+                Ok(Some(value))
+            }
+            Err(CallError::Aborted(abort)) if self.room.helps(&abort) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Whether all that a snapshot covers is still as it shows it.
     pub fn is_current(&self, seen: &DatabaseSnapshot) -> bool {
         self.own_all().is_current(seen)

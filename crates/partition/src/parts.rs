@@ -233,6 +233,23 @@ impl Transaction {
         parked.put_all(&owned, parts);
     }
 
+    /// Whether it has written one of these tables.
+    pub fn has_written(&self, scope: &SnapshotScope) -> bool {
+        self.undo.events(Savepoint::START).any(|(_, table, ..)| scope.columns_of(table).is_some())
+    }
+
+    /// Whether all that a snapshot covers is still as it shows it.
+    ///
+    /// # Panics
+    /// It does not own all partitions.
+    pub fn is_current(&self, seen: &DatabaseSnapshot) -> bool {
+        assert!(self.owns_all(), "a snapshot is of all partitions");
+        let own = self.sites.iter().flat_map(|data| data.tables.iter().map(move |table| (data.id, table)));
+        let shared = self.sites[0].shared.iter().flat_map(|shared| shared.tables.iter());
+        let mut all = own.chain(shared.map(|table| (PartitionId(0), table)));
+        all.all(|(partition, table)| table.as_ref().is_none_or(|table| seen.is_current(partition, table)))
+    }
+
     /// A snapshot that shows what it has written too, for nobody else.
     ///
     /// # Errors

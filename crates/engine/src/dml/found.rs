@@ -1,13 +1,18 @@
-//! MERGE, and UPDATE and DELETE with other relations, worked out beside whoever uses the table.
+//! Changes whose rows are found beside whoever uses the tables: MERGE, RETURNING, ON CONFLICT, and what calls routines or looks at
+//! other relations.
 //!
 //! ```text
 //! snapshot ──► query: rows ──► what is done with each, a few at a time ──► all partitions owned: if all that was read
 //! (all owned)  (nothing owned) (one partition owned)                      is still so, the change
+//!                         └──► of few rows, or what is decided late ─────►
 //! ```
 //!
 //! What such a statement does to a row depends on other rows, so one that somebody has changed cannot be judged by
 //! itself: if something of what was read has changed, in a column that was read, all is worked out again; after
-//! [`TRIES`] times with all partitions owned (`super`). Rows that it brings are inserted at its end, so they are few.
+//! [`TRIES`] times with all partitions owned (`super`). Rows that a plan brings are inserted at its end, so they are few.
+//!
+//! What is read of evicted chunks is read with nothing owned; rows that are changed and are away are fetched, and what was found
+//! stays found.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -21,7 +26,7 @@ use albireo_semantics::datum::Datum;
 use albireo_semantics::expr::ExprKind;
 use albireo_semantics::query::ADDRESS;
 use albireo_semantics::query::tree::{Change, MergeAction};
-use albireo_storage::{ColumnSet, DatabaseSnapshot, Rewrite, RowSet, TableSpec};
+use albireo_storage::{ColumnSet, DatabaseSnapshot, Rewrite, RowSet, SnapshotScope, TableSpec};
 
 use super::{Queried, places_of};
 use crate::QueryResult;
@@ -63,14 +68,11 @@ enum Made {
 }
 
 impl Queried<'_> {
-    /// Makes the change beside the table; `None` if it does not belong here, or others change too much.
+    /// Finds the rows beside the table, and makes the change beside it too or of one row after the other; `None` if others
+    /// change too much.
     pub(super) fn run_found(&self, arguments: &[Datum]) -> Result<Option<Ran>, SqlError> {
-        let Some(target) = self.change.target() else { return Ok(None) };
-        let (handle, spec, columns) = (handle(&target.table), spec_of(&target.table), written(self.change));
-        let fits = self.queries.len() == 1 && target.returning.is_empty() && spec.rewrites(&columns);
-        if !fits || !self.is_repeatable() {
-            return Ok(None);
-        }
+        let Some(planned) = self.planned() else { return self.run_singly(arguments) };
+        let (handle, spec, columns) = &planned;
         let read = self.change.read_late();
         let covered = match spec.checks.is_empty() {
             true => ColumnSet::of(columns.iter().copied().chain(read)),
@@ -78,60 +80,91 @@ impl Queried<'_> {
         };
         let scope = self.scope().covering(handle.id(), covered);
         let partitions = &self.database.inner.partitions;
-        let turn = partitions.turn(handle);
+        let turn = partitions.turn(*handle);
         // If they are many, the query need not run again.
         let (mut alone, mut tries) = (turn.take(), 0);
         while tries < TRIES {
-            let seen = partitions.snapshot(&scope).map_err(|spent| crate::errors::session(spent.into()))?;
-            self.database.inner.meanwhile.happens(Moment::Before);
-            let result = match self.rows_of(&self.queries[0], &seen) {
-                // The budget of snapshots ended it.
-                Err(_) if seen.is_cancelled() && !self.cancel.is_cancelled() => return Ok(None),
-                result => result?,
-            };
+            let Some((seen, results)) = self.find(&scope)? else { return Ok(None) };
+            let result = &results[0];
             if result.row_count() < FEW {
                 tries += 1;
-                self.database.inner.meanwhile.happens(Moment::Before);
-                match self.make_few(arguments, seen, result)? {
+                match self.make_singly(arguments, seen, &results)? {
                     None => continue,
                     ran => return Ok(ran),
                 }
             }
             if alone.is_none() {
                 // What it found may be others' by then.
-                drop((seen, result));
+                drop((seen, results));
                 alone = Some(self.wait_for(&turn)?);
                 continue;
             }
             tries += 1;
             self.database.inner.meanwhile.happens(Moment::Before);
-            let mut plan = Plan::new(self, arguments, (handle, spec.clone()), &columns, &seen)?;
-            match plan.work_out(&result) {
-                Ok(Made::Whole) => {}
-                Ok(Made::NotHere) => return Ok(None),
+            let mut plan = Plan::new(self, arguments, (*handle, spec.clone()), columns, &seen)?;
+            let ran = match plan.work_out(result) {
+                Ok(Made::Whole) => plan.finish(seen)?,
+                Ok(Made::NotHere) => {
+                    drop(plan);
+                    self.make_singly(arguments, seen, &results)?
+                }
                 // It may come of rows that are others by now.
                 Err(_) if !partitions.is_current(&seen) => continue,
                 Err(error) => return Err(error),
+            };
+            if ran.is_some() {
+                return Ok(ran);
             }
-            if let Some(ran) = plan.finish(seen)? {
+        }
+        Ok(None)
+    }
+
+    /// The table that it changes, and the columns, if what it does with many rows can be worked out beside the table.
+    fn planned(&self) -> Option<(TableHandle, TableSpec, Vec<ColumnId>)> {
+        let target = self.change.target()?;
+        let (spec, columns) = (spec_of(&target.table), written(self.change));
+        let fits = self.queries.len() == 1 && target.returning.is_empty() && spec.rewrites(&columns);
+        (fits && self.is_repeatable()).then(|| (handle(&target.table), spec, columns))
+    }
+
+    /// Finds the rows beside the table, and makes the change of one after the other; `None` if others change too much.
+    fn run_singly(&self, arguments: &[Datum]) -> Result<Option<Ran>, SqlError> {
+        let scope = self.scope();
+        for _ in 0..TRIES {
+            let Some((seen, results)) = self.find(&scope)? else { return Ok(None) };
+            if let Some(ran) = self.make_singly(arguments, seen, &results)? {
                 return Ok(Some(ran));
             }
         }
         Ok(None)
     }
 
-    /// Makes the change of few rows one by one, all partitions owned; `None` if something that was read has changed.
-    fn make_few(
+    /// What the queries give on a snapshot, and that; `None` if the budget of snapshots ended it.
+    fn find(
+        &self,
+        scope: &SnapshotScope,
+    ) -> Result<Option<(Arc<DatabaseSnapshot>, Vec<QueryResult>)>, SqlError> {
+        let seen = self.database.inner.partitions.snapshot(scope);
+        let seen = seen.map_err(|spent| crate::errors::session(spent.into()))?;
+        self.database.inner.meanwhile.happens(Moment::Before);
+        match self.rows_of_all(&seen) {
+            Err(_) if seen.is_cancelled() && !self.cancel.is_cancelled() => Ok(None),
+            results => results.map(|results| Some((seen, results))),
+        }
+    }
+
+    /// Makes the change of rows one by one, all partitions owned; `None` if something that was read has changed.
+    fn make_singly(
         &self,
         arguments: &[Datum],
         seen: Arc<DatabaseSnapshot>,
-        result: QueryResult,
+        results: &[QueryResult],
     ) -> Result<Option<Ran>, SqlError> {
+        self.database.inner.meanwhile.happens(Moment::Before);
         let limits = self.database.limits(self.settings, self.cancel);
-        let ran =
-            self.database.inner.partitions.crossing_if_current(&self.call(), seen, |tx| {
-                self.make_of(tx, &[result], arguments, &limits)
-            });
+        let partitions = &self.database.inner.partitions;
+        let ran = partitions
+            .crossing_while_current(&self.call(), seen, |tx| self.make_of(tx, results, arguments, &limits));
         ran.map_err(|error| self.database.explain_call(error))
     }
 

@@ -35,7 +35,8 @@ fn fill(db: &Database, partitions: u16, layout: u64) {
          INSERT INTO t SELECT i, i % 50, i * 10, i % 100, i, repeat('s', i % 40), left('äöüßé€éèêë', i % 11)
              FROM generate_series(1, {ROWS}) AS x(i);
          CREATE TABLE u (id INTEGER PRIMARY KEY, x BIGINT){by};
-         INSERT INTO u SELECT i * 2, i FROM generate_series(1, {ROWS}) AS x(i) WHERE i % 3 <> 1"
+         INSERT INTO u SELECT i * 2, i FROM generate_series(1, {ROWS}) AS x(i) WHERE i % 3 <> 1;
+         CREATE FUNCTION thrice(a BIGINT) RETURNS BIGINT LANGUAGE plpgsql AS 'BEGIN RETURN a * 3; END'"
     ))
     .unwrap();
     let more = match layout {
@@ -109,6 +110,39 @@ fn many(random: &mut Random) -> String {
     }
 }
 
+/// A statement that decides late about rows that a query finds.
+fn late(random: &mut Random) -> String {
+    let (n, m) = (random.between(2, 9), random.between(0, 50));
+    match random.below(11) {
+        0 => format!("UPDATE t SET v = v + {n} WHERE w % {n} = 1 RETURNING id, v, s"),
+        1 => format!("DELETE FROM t WHERE w % {n} = 1 RETURNING id, c"),
+        2 => format!("UPDATE t SET v = thrice(v) WHERE w < {m}"),
+        3 => format!(
+            "INSERT INTO t (id, v, w) SELECT id + 3000, v, w FROM t WHERE w % {n} = 1 \
+             ON CONFLICT (id) DO UPDATE SET w = 5, s = 'late' || excluded.id"
+        ),
+        4 => format!(
+            "INSERT INTO t (id, v, w) SELECT 30000 + x, x, 1 FROM u WHERE x % {n} = 0 RETURNING id, v"
+        ),
+        5 => format!("UPDATE t SET g = u.x FROM u WHERE u.id = t.id AND u.x % {n} = 0"),
+        6 => format!(
+            "UPDATE t SET v = t.v + u.x FROM u WHERE u.id = t.id AND t.w < {m} RETURNING t.id, u.x, t.v"
+        ),
+        7 => format!(
+            "INSERT INTO t (id, v, w) VALUES (40000, (SELECT sum(v) FROM t WHERE w <> {m}), 1), \
+             (40001, (SELECT max(id) FROM t WHERE w % {n} = 0), 2) RETURNING v, id"
+        ),
+        8 => format!(
+            "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED AND u.x % {n} = 0 THEN UPDATE SET g = u.x, id = t.id + 200000 \
+             WHEN NOT MATCHED THEN INSERT (id, v, w) VALUES (u.id + 300000, u.x, 7)"
+        ),
+        9 => format!(
+            "UPDATE t SET v = v - 1 WHERE w = {m} RETURNING (SELECT count(*) FROM u WHERE x < {m}), v"
+        ),
+        _ => format!("DELETE FROM t USING u WHERE u.id = t.id AND thrice(u.x) % {n} = 0 RETURNING t.g"),
+    }
+}
+
 /// What others do meanwhile.
 fn point(random: &mut Random) -> String {
     let (id, n) = (random.between(1, ROWS + 40), random.between(0, 99));
@@ -142,6 +176,12 @@ fn told(done: &Result<Vec<Outcome>, SqlError>) -> String {
         Err(error) => format!("error {}", error.state()),
         Ok(outcomes) => match outcomes.last() {
             Some(Outcome::Done { rows, .. }) => format!("{rows} rows"),
+            Some(Outcome::Rows(result)) => {
+                let rows = result.rows();
+                let mut rows: Vec<_> = rows.iter().map(|row| format!("{row:?}")).collect();
+                rows.sort_unstable();
+                rows.join(" ")
+            }
             other => format!("{other:?}"),
         },
     }
@@ -181,7 +221,17 @@ struct Counts {
     beside: usize,
 }
 
-fn beside_others(seed: u64, counts: &mut Counts) {
+/// Runs a statement as a transaction of its own, or in one that is opened so.
+fn run_in(db: &Database, opened: Option<&str>, statement: &str) -> Result<Vec<Outcome>, SqlError> {
+    let connection = db.connect();
+    let Some(begin) = opened else { return connection.execute(statement) };
+    connection.execute(begin)?;
+    let done = connection.execute(statement);
+    connection.execute(if done.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+    done
+}
+
+fn beside_others(seed: u64, counts: &mut Counts, (many, opened): (fn(&mut Random) -> String, Option<&str>)) {
     let mut random = Random::new(seed);
     let (partitions, layout) = (1 + (seed % 3) as u16, seed / 3 % 3);
     let (db, twin) = (database(partitions, layout), database(partitions, layout));
@@ -230,7 +280,7 @@ fn beside_others(seed: u64, counts: &mut Counts) {
             )
         };
         let before = sum(&session);
-        let done = db.execute(&bulk);
+        let done = run_in(&db, opened, &bulk);
         db.inner.meanwhile.put(None);
         assert_eq!(sum(&session), before, "{bulk}: a snapshot stays as it is");
         drop(session);
@@ -262,9 +312,33 @@ fn beside_others(seed: u64, counts: &mut Counts) {
 #[test]
 fn statements_over_many_rows_run_beside_others_as_if_they_ran_when_they_ended() {
     let (test, mut counts) = (test!(), Counts::default());
-    test.for_each_seed(0..36, |seed| beside_others(seed, &mut counts));
+    test.for_each_seed(0..36, |seed| beside_others(seed, &mut counts, (many, None)));
     if test.has_usual_seeds() {
         assert!(counts.made > 40 && counts.failed > 3 && counts.beside > 5_000, "{counts:?}");
+    }
+}
+
+#[test]
+fn statements_that_decide_late_about_their_rows_run_beside_others_as_if_they_ran_when_they_ended() {
+    let (test, mut counts) = (test!(), Counts::default());
+    test.for_each_seed(0..18, |seed| beside_others(seed, &mut counts, (late, None)));
+    if test.has_usual_seeds() {
+        assert!(counts.made > 40 && counts.failed > 3 && counts.beside > 2_000, "{counts:?}");
+    }
+}
+
+#[test]
+fn changes_of_open_transactions_run_beside_others_as_if_they_ran_when_they_ended() {
+    let (test, mut counts) = (test!(), [Counts::default(), Counts::default()]);
+    let levels = ["BEGIN ISOLATION LEVEL READ COMMITTED", "BEGIN ISOLATION LEVEL SERIALIZABLE"];
+    test.for_each_seed(0..24, |seed| {
+        let level = (seed / 12 % 2) as usize;
+        beside_others(seed, &mut counts[level], (late, Some(levels[level])));
+    });
+    if test.has_usual_seeds() {
+        let [committed, serializable] = &counts;
+        assert!(committed.made > 20 && committed.beside > 100, "{counts:?}");
+        assert!(serializable.made > 5 && serializable.failed > 5, "{counts:?}");
     }
 }
 

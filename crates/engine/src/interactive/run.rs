@@ -13,10 +13,12 @@ use albireo_storage::{DatabaseSnapshot, Savepoint, SnapshotScope};
 use super::Interactive;
 use super::locks::lock_tables;
 use crate::adapters::scope_of;
+use crate::dml::Queried;
+use crate::meanwhile::Moment;
 use crate::routines::Limits;
 use crate::settings::Settings;
 use crate::statements::{Entry, Judged, Live, Parsed, Ran, is_refusal};
-use crate::{Database, Outcome};
+use crate::{Database, Outcome, QueryResult};
 
 /// A statement as the connection has it.
 #[derive(Clone, Copy)]
@@ -36,6 +38,9 @@ enum End {
     /// It did nothing: it must wait first.
     Waits(Held),
 }
+
+/// What queries have given, and the snapshot that showed it.
+type Found = (Arc<DatabaseSnapshot>, Vec<QueryResult>);
 
 impl Database {
     /// Runs a statement, a query if only `queries` are wanted, once nobody else has locked what it locks or changes;
@@ -220,15 +225,26 @@ impl Inside<'_> {
         let scope = scope_of(std::slice::from_ref(prepared));
         self.over_all(open, "SELECT", |open, tx, in_place| {
             open.enter(tx, in_place, &entry.library.catalog)?;
-            let since = tx.savepoint();
-            note_tables(tx, &open.reader, &scope);
-            if let Some(held) = lock_tables(tx, &scope, entry.locks, &entry.library.catalog)? {
-                return Ok(Err(held));
-            }
-            let snapshot = self.snapshot_of(tx, &scope);
-            open.keep(tx, since);
-            snapshot.map(Ok)
+            self.snapshot_in(open, tx, entry, &scope)
         })
+    }
+
+    /// A snapshot of tables that the transaction, which is entered, reads whole.
+    fn snapshot_in(
+        &self,
+        open: &mut Interactive,
+        tx: &mut Transaction,
+        entry: &Entry,
+        scope: &SnapshotScope,
+    ) -> Result<Result<Arc<DatabaseSnapshot>, Held>, Abort> {
+        let since = tx.savepoint();
+        note_tables(tx, &open.reader, scope);
+        if let Some(held) = lock_tables(tx, scope, entry.locks, &entry.library.catalog)? {
+            return Ok(Err(held));
+        }
+        let snapshot = self.snapshot_of(tx, scope);
+        open.keep(tx, since);
+        snapshot.map(Ok)
     }
 
     fn snapshot_of(
@@ -245,19 +261,22 @@ impl Inside<'_> {
         let limits = self.limits;
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
         let (settings, cancel) = (self.settings, self.cancel);
-        let queried =
-            match crate::dml::Queried::new(self.database, bound, ("", self.values), settings, cancel) {
-                Ok(queried) => queried,
-                Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
-                    let live = entry.live(self.database.inner.partitions.count()).map_err(|_| error)?;
-                    let done = self.live(open, entry, live, Judged::Runs)?;
-                    let dearer = || SqlError::new(SqlState::INTERNAL_ERROR, "a change for the other path");
-                    return done.ok_or_else(dearer);
-                }
-                Err(error) => return Err(error),
-            };
+        let queried = match Queried::new(self.database, bound, ("", self.values), settings, cancel) {
+            Ok(queried) => queried,
+            Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
+                let live = entry.live(self.database.inner.partitions.count()).map_err(|_| error)?;
+                let done = self.live(open, entry, live, Judged::Runs)?;
+                let dearer = || SqlError::new(SqlState::INTERNAL_ERROR, "a change for the other path");
+                return done.ok_or_else(dearer);
+            }
+            Err(error) => return Err(error),
+        };
         let arguments = bound.arguments(self.values)?;
         let scope = queried.scope();
+        let mut found = match self.found(open, entry, &queried)? {
+            Ok(found) => found,
+            Err(held) => return Ok(Step::Waits(held)),
+        };
         let end = self.over_all(open, queried.verb(), |open, tx, in_place| {
             open.enter(tx, in_place, &bound.library.catalog)?;
             let since = tx.savepoint();
@@ -265,14 +284,25 @@ impl Inside<'_> {
             if let Some(held) = lock_tables(tx, &scope, entry.locks, &bound.library.catalog)? {
                 return Ok(End::Waits(held));
             }
-            let snapshot = self.snapshot_of(tx, &scope)?;
             let start = limits.interrupts.clock.now();
-            let done = queried.make_with(tx, snapshot, &arguments, limits);
+            let done = match &found {
+                Some((seen, results)) if tx.is_current(seen) => {
+                    queried.make_of(tx, results, &arguments, limits)
+                }
+                _ => {
+                    let snapshot = self.snapshot_of(tx, &scope)?;
+                    queried.make_with(tx, snapshot, &arguments, limits)
+                }
+            };
             let lasted = Duration::from_nanos(limits.interrupts.clock.now().saturating_sub(start));
             let done = match done {
                 Err(Abort::Crossing) => return Err(Abort::Crossing),
                 Err(Abort::Locked) => return Ok(waits(tx, since)),
-                Err(abort) if self.database.inner.partitions.runs_again(&abort) => return Err(abort),
+                Err(abort) if self.database.inner.partitions.runs_again(&abort) => {
+                    // What is kept for the snapshot might be the memory that is wanted.
+                    found.take_if(|_| !matches!(abort, Abort::Away(_)));
+                    return Err(abort);
+                }
                 Err(abort) => Err(self.database.explain_call(CallError::Aborted(abort))),
                 Ok(ran) => bound.outcome(ran, lasted),
             };
@@ -282,6 +312,34 @@ impl Inside<'_> {
             End::Ran(done) => done.map(Step::Done),
             End::Waits(held) => Ok(Step::Waits(held)),
             End::Dearer => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a change that did not run")),
+        }
+    }
+
+    /// What the queries of a change find while nothing is owned, and the snapshot on which they do; `None` if the transaction has
+    /// written what they read, or the budget of snapshots ended it. From here on the transaction has read these tables.
+    fn found(
+        &self,
+        open: &mut Interactive,
+        entry: &Entry,
+        queried: &Queried<'_>,
+    ) -> Result<Result<Option<Found>, Held>, SqlError> {
+        let scope = queried.scope();
+        let seen = self.over_all(open, queried.verb(), |open, tx, in_place| {
+            open.enter(tx, in_place, &entry.library.catalog)?;
+            match tx.has_written(&scope) {
+                true => Ok(Ok(None)),
+                false => self.snapshot_in(open, tx, entry, &scope).map(|seen| seen.map(Some)),
+            }
+        })?;
+        let seen = match seen {
+            Ok(Some(seen)) => seen,
+            Ok(None) => return Ok(Ok(None)),
+            Err(held) => return Ok(Err(held)),
+        };
+        self.database.inner.meanwhile.happens(Moment::Before);
+        match queried.rows_of_all(&seen) {
+            Err(_) if seen.is_cancelled() && !self.cancel.is_cancelled() => Ok(Ok(None)),
+            results => results.map(|results| Ok(Some((seen, results)))),
         }
     }
 
