@@ -110,7 +110,7 @@ impl Switched {
 impl Partitions {
     /// Ends what was worked out beside a table: runs `work` as a transaction over all partitions, which is told the rows
     /// that were changed since they were taken last, and makes the changes that it gives. `None`: it was not told of all
-    /// changes, or rows had to be fetched, and nothing was done. Else [`Partitions::tidy`] and [`Partitions::end_switch`] are to follow.
+    /// changes, or rows had to be fetched or room to be made, and nothing was done. Else [`Partitions::tidy`] and [`Partitions::end_switch`] are to follow.
     ///
     /// # Errors
     /// As [`Partitions::crossing`].
@@ -139,8 +139,8 @@ impl Partitions {
 
     /// As [`Partitions::switch`], of changes of a table that were worked out of what was `seen`: if it is still so, runs
     /// `work` as a transaction over all partitions and makes the changes, in the log as one. The changes
-    /// [follow](Change::follow) the rows that it inserts. `None`: something has changed, or rows had to be fetched,
-    /// and nothing was done.
+    /// [follow](Change::follow) the rows that it inserts. `None`: something has changed, or rows had to be fetched
+    /// or room to be made, and nothing was done.
     ///
     /// # Errors
     /// As [`Partitions::crossing`].
@@ -175,7 +175,8 @@ impl Partitions {
         })
     }
 
-    /// Runs `work` over all partitions. If it met rows that are not in memory, they are when this returns, with `None`.
+    /// Runs `work` over all partitions. If it met rows that are not in memory, or there was no memory for it, they are, or there
+    /// is, when this returns, with `None`.
     fn none_if_away<R>(
         &self,
         work: impl FnOnce(&mut Exclusive<'_>) -> Result<Option<R>, CallError>,
@@ -185,6 +186,7 @@ impl Partitions {
                 self.room().fetch(&away)?;
                 Ok(None)
             }
+            Err(CallError::Aborted(abort)) if self.room().helps(&abort) && self.room().make() => Ok(None),
             done => done,
         }
     }

@@ -18,6 +18,8 @@
 //! which has it.
 //! I-2 Whatever fails leaves rows where they are. Where files cannot be written, those leave still that lie in files already;
 //! and who finds no memory then is told why none was made.
+//! I-3 What is frozen to leave memory that has no room for it is in other memory, which is bounded: a 16th of the limit, or 16 MB,
+//! and a few chunks. It stays there if it cannot be written, and then nothing more is frozen so.
 //!
 //! A hand that goes round as over a clock, and passes over what was read since it was there, is too fast where memory is
 //! short: between two rounds, transactions have not read again what they read all the time.
@@ -38,8 +40,9 @@ use std::time::Duration;
 use albireo_archive::{ArchiveError, Contents, FileEntry, Retained, retain_unless};
 use albireo_base::{PartitionId, SqlError, SqlState, TableId};
 use albireo_env::Env;
+use albireo_execute::errors::out_of_memory;
 use albireo_partition::{Evictor, TableHandle};
-use albireo_storage::{ColdChunk, EvictedChunk};
+use albireo_storage::{ColdChunk, EvictedChunk, OutOfMemory};
 use parking_lot::{Condvar, Mutex};
 
 use super::How;
@@ -61,6 +64,9 @@ const LOOK: Duration = Duration::from_secs(1);
 const HALF: u64 = 32;
 /// Bytes that are made room for one who waits for it.
 const ONE_ROOM_BYTES: u64 = 32 << 20;
+/// What may be on its way through other memory, as a part of the limit, and however small that is.
+const PASSING: u64 = 16;
+const LEAST_PASSING_BYTES: u64 = 16 << 20;
 /// Chunks that are looked at while a partition is owned, and that leave together.
 const LOOKED_AT: u32 = 64;
 /// Ticks of a second, by which it is noted when chunks are read.
@@ -324,19 +330,51 @@ impl Database {
             return emptied;
         }
         let (due, mut freed) = (due.as_deref().unwrap_or_default(), emptied);
-        let done = self.freeze_at_once(due, who, How::AtOnce, |bytes| {
-            freed = emptied + bytes;
+        let done = self.freeze_at_once(due, who, How::AtOnce, |report| {
+            freed = emptied + report.block_bytes.saturating_sub(report.bytes);
             freed >= wanted
         });
-        if done.is_err() && freed == emptied {
-            // There is no memory for what is smaller: it goes through other memory. What cannot be done leaves rows as
-            // they are.
-            let _ = self.freeze_at_once(due, who, How::ToLeave(shelves.buffer()), |_| {
-                freed += self.evict_bytes(u64::MAX, |chunk| chunk.read_at() == 0);
-                freed >= wanted
+        if done.is_err() && freed == emptied && self.may_pass(shelves) {
+            // There is no memory for what is smaller: it goes through other memory, so that all of what it was becomes free.
+            // What cannot be done leaves rows as they are.
+            let _ = self.freeze_at_once(due, who, How::ToLeave(shelves.buffer()), |report| {
+                freed = emptied + report.block_bytes;
+                self.evict_bytes(u64::MAX, |chunk| chunk.read_at() == 0);
+                freed >= wanted || !self.may_pass(shelves)
             });
         }
         freed
+    }
+
+    /// Whether chunks may be frozen in other memory, to leave it at once: little of those before is there still (I-3).
+    fn may_pass(&self, shelves: &Shelves) -> bool {
+        let most_bytes = (self.inner.pool.limit_bytes() / PASSING).max(LEAST_PASSING_BYTES);
+        shelves.buffer().in_use_bytes() < most_bytes
+    }
+
+    /// How chunks are frozen that somebody waits for, when there was no memory to do it: to leave memory at once.
+    ///
+    /// # Errors
+    /// The `error`: it has another reason, or they cannot leave.
+    pub(super) fn way_out<'a>(&'a self, error: SqlError, how: How<'a>) -> Result<How<'a>, SqlError> {
+        let waits = matches!(how, How::Here | How::Alone) && error.state() == SqlState::OUT_OF_MEMORY;
+        match self.inner.evicting.shelves.get().filter(|shelves| waits && self.may_pass(shelves)) {
+            Some(shelves) => Ok(How::ToLeave(shelves.buffer())),
+            None => Err(error),
+        }
+    }
+
+    /// Has chunks leave that were frozen so.
+    ///
+    /// # Errors
+    /// 53200: too many of them cannot.
+    pub(super) fn have_leave(&self) -> Result<(), SqlError> {
+        let Some(shelves) = self.inner.evicting.shelves.get() else { return Ok(()) };
+        let rests_until = self.inner.evicting.rests_until.lock();
+        self.evict_bytes(u64::MAX, |chunk| chunk.read_at() == 0);
+        drop(rests_until);
+        let limit_bytes = self.inner.pool.limit_bytes();
+        self.may_pass(shelves).then_some(()).ok_or_else(|| out_of_memory(OutOfMemory::Limit { limit_bytes }))
     }
 
     /// Tells those who read from now on what time it is, in ticks; 0 is never.

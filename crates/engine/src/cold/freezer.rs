@@ -382,14 +382,14 @@ impl Database {
         Ok((due, bytes))
     }
 
-    /// Freezes what of `due` is hot still, first what is written again least. Tells `enough` after each few chunks by how many
-    /// bytes less they take all in all, until that says that it is enough.
+    /// Freezes what of `due` is hot still, first what is written again least. Tells `enough` after each few chunks what was
+    /// done all in all, until that says that it is enough.
     pub(super) fn freeze_at_once(
         &self,
         due: &[Due],
         who: Returning,
         how: How<'_>,
-        mut enough: impl FnMut(u64) -> bool,
+        mut enough: impl FnMut(&FreezeReport) -> bool,
     ) -> Result<(), SqlError> {
         let mut report = FreezeReport::default();
         let of_table =
@@ -404,7 +404,7 @@ impl Database {
                 let wants = |place: &ChunkPlace| some.iter().any(|(.., chosen)| chosen == place);
                 let pick = Pick { wants: &wants, goes_on: &goes_on, how };
                 self.freeze_round(table, (PartitionId(0), 0), pick, &mut report)?;
-                if enough(report.block_bytes.saturating_sub(report.bytes)) {
+                if enough(&report) {
                     return Ok(());
                 }
             }

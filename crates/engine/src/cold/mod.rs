@@ -182,17 +182,24 @@ impl Database {
     }
 
     /// Freezes some chunks of a table, a few in each round; gives those that somebody wrote meanwhile.
-    fn freeze_those(
-        &self,
+    fn freeze_those<'a>(
+        &'a self,
         table: TableHandle,
-        pick: Pick<'_>,
+        mut pick: Pick<'a>,
         report: &mut FreezeReport,
     ) -> Result<Vec<ChunkPlace>, SqlError> {
         let (mut next, mut written) = (Some((PartitionId(0), 0)), Vec::new());
         while let Some(first) = next.filter(|_| (pick.goes_on)()) {
-            let round = self.freeze_round(table, first, pick, report)?;
-            next = round.next;
-            written.extend(round.written);
+            match self.freeze_round(table, first, pick, report) {
+                Ok(round) => {
+                    next = round.next;
+                    written.extend(round.written);
+                    if matches!(pick.how, How::ToLeave(_)) {
+                        self.have_leave()?;
+                    }
+                }
+                Err(error) => pick.how = self.way_out(error, pick.how)?,
+            }
         }
         Ok(written)
     }

@@ -77,6 +77,9 @@ fn rows_are_refused_when_memory_and_disk_are_full_and_deleted_all_the_same() {
     let (db, hand) = in_memory();
     let pass = || hand.advance(Duration::from_secs(2));
     let (end, refused) = fill(&db, 1, pass);
+    // What is frozen and cannot be written is beside it: no more than 16 MiB, and four chunks.
+    let frozen = ask(&db, "SELECT sum(bytes) FROM albireo.chunks WHERE state = 'frozen'");
+    assert!(frozen.parse::<u64>().unwrap() < 22 << 20, "{frozen} bytes are frozen");
     assert!(end * 128 > 28 << 20, "{end} rows take more than memory has");
     assert_eq!(state(&refused), "53200", "{refused}");
     assert!(refused.message().contains("for data is reached"), "{refused}");

@@ -109,3 +109,25 @@ fn transaction_that_finds_no_room_fails_and_may_go_on_from_a_savepoint() {
     connection.execute("ROLLBACK TO here; INSERT INTO hot VALUES (20001, 1, 'behind'); COMMIT").unwrap();
     assert_eq!(ask(&db, "SELECT count(*), max(id) FROM hot"), "3002,20001");
 }
+
+#[test]
+fn room_is_made_for_rows_that_are_frozen_by_a_call() {
+    if !rows_stay() {
+        return;
+    }
+    let db = filled(albireo::Eviction::To("/cold".into()));
+    for part in 0..40 {
+        let first = 100_000 + part * 5_000;
+        run(
+            &db,
+            &format!(
+                "INSERT INTO hot SELECT g, g % 10, md5(g::text) || md5((g + 1)::text) FROM generate_series({first}, {first} + 4999) s (g)"
+            ),
+        );
+    }
+    let before = ask(&db, "SELECT count(*), sum(id), sum(length(text)) FROM hot");
+    run(&db, "CALL albireo.freeze('hot')");
+    let hot = "SELECT count(*) FROM albireo.chunks WHERE \"table\" = 'hot' AND rows > 0 AND state NOT IN ('frozen', 'evicted')";
+    assert_eq!(ask(&db, hot), "0");
+    assert_eq!(ask(&db, "SELECT count(*), sum(id), sum(length(text)) FROM hot"), before);
+}
