@@ -64,6 +64,9 @@ pub(crate) struct Queried<'a> {
     cancel: &'a CancelToken,
 }
 
+/// What the queries gave, and the snapshot that showed it.
+pub(crate) type Seen = (Arc<DatabaseSnapshot>, Vec<QueryResult>);
+
 /// A query for rows.
 struct RowQuery {
     prepared: Arc<Prepared>,

@@ -28,7 +28,7 @@ use albireo_semantics::query::ADDRESS;
 use albireo_semantics::query::tree::{Change, MergeAction};
 use albireo_storage::{ColumnSet, DatabaseSnapshot, Rewrite, RowSet, SnapshotScope, TableSpec};
 
-use super::{Queried, places_of};
+use super::{Queried, Seen, places_of};
 use crate::QueryResult;
 use crate::ddl::{handle, spec_of};
 use crate::meanwhile::Moment;
@@ -140,10 +140,7 @@ impl Queried<'_> {
     }
 
     /// What the queries give on a snapshot, and that; `None` if the budget of snapshots ended it.
-    fn find(
-        &self,
-        scope: &SnapshotScope,
-    ) -> Result<Option<(Arc<DatabaseSnapshot>, Vec<QueryResult>)>, SqlError> {
+    fn find(&self, scope: &SnapshotScope) -> Result<Option<Seen>, SqlError> {
         let seen = self.database.inner.partitions.snapshot(scope);
         let seen = seen.map_err(|spent| crate::errors::session(spent.into()))?;
         self.database.inner.meanwhile.happens(Moment::Before);

@@ -13,12 +13,12 @@ use albireo_storage::{DatabaseSnapshot, Savepoint, SnapshotScope};
 use super::Interactive;
 use super::locks::lock_tables;
 use crate::adapters::scope_of;
-use crate::dml::Queried;
+use crate::dml::{Queried, Seen};
 use crate::meanwhile::Moment;
 use crate::routines::Limits;
 use crate::settings::Settings;
 use crate::statements::{Entry, Judged, Live, Parsed, Ran, is_refusal};
-use crate::{Database, Outcome, QueryResult};
+use crate::{Database, Outcome};
 
 /// A statement as the connection has it.
 #[derive(Clone, Copy)]
@@ -38,9 +38,6 @@ enum End {
     /// It did nothing: it must wait first.
     Waits(Held),
 }
-
-/// What queries have given, and the snapshot that showed it.
-type Found = (Arc<DatabaseSnapshot>, Vec<QueryResult>);
 
 impl Database {
     /// Runs a statement, a query if only `queries` are wanted, once nobody else has locked what it locks or changes;
@@ -322,7 +319,7 @@ impl Inside<'_> {
         open: &mut Interactive,
         entry: &Entry,
         queried: &Queried<'_>,
-    ) -> Result<Result<Option<Found>, Held>, SqlError> {
+    ) -> Result<Result<Option<Seen>, Held>, SqlError> {
         let scope = queried.scope();
         let seen = self.over_all(open, queried.verb(), |open, tx, in_place| {
             open.enter(tx, in_place, &entry.library.catalog)?;

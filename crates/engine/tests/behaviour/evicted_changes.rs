@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use albireo::{Config, Connection, Database, Eviction, Outcome, SqlError};
-use albireo_env::MemoryDisk;
+use albireo_env::{MemoryDisk, spawn};
 use albireo_testing::wait_until;
 
 use crate::evicted::evict;
@@ -54,11 +54,13 @@ impl Others {
         }
         let id = self.reads.fetch_add(1, Ordering::Relaxed);
         let others = Arc::clone(self);
-        let insert = std::thread::spawn(move || {
+        let insert = spawn("others", move || {
             let connection = others.connection.get().expect("it was there");
             connection.execute(&format!("INSERT INTO other VALUES ({id})")).unwrap();
         });
+        let insert = insert.expect("there is a thread");
         wait_until("somebody else has inserted a row while the disk is read", || insert.is_finished());
+        insert.join().unwrap();
     }
 }
 
