@@ -441,7 +441,7 @@ impl Partitions {
     }
 
     /// As [`Partitions::crossing_if_current`], but where rows had to be fetched, it is tried again, as long as all is as it was
-    /// `seen`: what was found need not be found again. `None` too if there was no memory, but could be.
+    /// `seen`: what was found need not be found again. `None` too if there was no memory; room is made then.
     ///
     /// # Errors
     /// As [`Partitions::crossing`].
@@ -451,7 +451,7 @@ impl Partitions {
         seen: Arc<DatabaseSnapshot>,
         mut work: impl FnMut(&mut Transaction) -> Result<R, Abort>,
     ) -> Result<Option<R>, CallError> {
-        let mut seen = Some(seen);
+        let (mut seen, mut is_short) = (Some(seen), false);
         let ran = self.room.with_rows(|| {
             let Some(then) = seen.take() else { return Ok(None) };
             let mut all = self.own_all();
@@ -468,10 +468,16 @@ impl Partitions {
                     Err(CallError::Aborted(Abort::Away(away)))
                 }
                 // What is kept for the snapshot might be the memory that is wanted.
-                Err(CallError::Aborted(abort)) if self.room.helps(&abort) => Ok(None),
+                Err(CallError::Aborted(abort)) if self.room.helps(&abort) => {
+                    is_short = true;
+                    Ok(None)
+                }
                 ran => ran.map(Some),
             }
         });
+        if is_short {
+            self.room.make();
+        }
         match ran {
             Ok(None) => Ok(None),
             Ok(Some((value, receipt))) => {
@@ -570,17 +576,26 @@ impl Partitions {
     /// Takes a snapshot of `scope` between two transactions, and waits until a crash cannot take back what
     /// it shows.
     pub fn snapshot(&self, scope: &SnapshotScope) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
-        let (partitions, registry) = (Arc::clone(&self.partitions), Arc::clone(&self.registry));
-        let request = Request::new(scope.clone(), partitions, registry, self.log().cloned());
-        let alone = self.crossing.lock();
-        let taken = request.ask(&self.desk);
-        drop(alone);
-        let (snapshot, receipt) = taken?;
+        let (snapshot, receipt) = self.take_snapshot(scope)?;
         if let Some(Started { log, synchronous: true }) = self.log.get() {
             // If the log fails, readers go on: this is no error.
             let _ = receipt.wait(log);
         }
         Ok(snapshot)
+    }
+
+    /// As [`Partitions::snapshot`], for a change that is made if all is still as it is seen: once that is there to stay, so is this.
+    pub fn snapshot_at_once(&self, scope: &SnapshotScope) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
+        self.take_snapshot(scope).map(|(snapshot, _)| snapshot)
+    }
+
+    fn take_snapshot(&self, scope: &SnapshotScope) -> Result<(Arc<DatabaseSnapshot>, Receipt), BudgetSpent> {
+        let (partitions, registry) = (Arc::clone(&self.partitions), Arc::clone(&self.registry));
+        let request = Request::new(scope.clone(), partitions, registry, self.log().cloned());
+        let alone = self.crossing.lock();
+        let taken = request.ask(&self.desk);
+        drop(alone);
+        taken
     }
 
     /// Runs `work` with all partitions at its hands and nobody else about: for changes of tables.

@@ -233,9 +233,9 @@ impl Transaction {
         parked.put_all(&owned, parts);
     }
 
-    /// Whether it has written one of these tables.
-    pub fn has_written(&self, scope: &SnapshotScope) -> bool {
-        self.undo.events(Savepoint::START).any(|(_, table, ..)| scope.columns_of(table).is_some())
+    /// The table of each change since `since`.
+    pub fn tables_written(&self, since: Savepoint) -> impl Iterator<Item = TableId> {
+        self.undo.events(since).map(|(_, table, ..)| table)
     }
 
     /// Whether all that a snapshot covers is still as it shows it.

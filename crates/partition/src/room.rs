@@ -17,8 +17,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use albireo_base::SqlState;
-use albireo_storage::{Evicted, FetchError, TableError};
+use albireo_base::{SqlError, SqlState};
+use albireo_storage::{Evicted, FetchError, OutOfMemory, TableError};
 
 use crate::{Abort, CallError};
 
@@ -40,6 +40,11 @@ pub(crate) struct Room {
     evictor: OnceLock<Box<dyn Evictor>>,
     runs_ended: AtomicU64,
     chunks_fetched: AtomicU64,
+}
+
+/// Whether an error says that there is no memory for rows, rather than that a statement needs too much.
+fn is_for_rows(error: &SqlError) -> bool {
+    error.state() == SqlState::OUT_OF_MEMORY && error.message().starts_with(OutOfMemory::WHAT)
 }
 
 /// Runs that one transaction has at most because memory is short: others may take again what was made room for it.
@@ -69,7 +74,7 @@ impl Room {
         match abort {
             Abort::Away(_) => true,
             Abort::Table(TableError::OutOfMemory(_)) => self.evictor.get().is_some(),
-            Abort::Raised(error) => error.state() == SqlState::OUT_OF_MEMORY && self.evictor.get().is_some(),
+            Abort::Raised(error) => is_for_rows(error) && self.evictor.get().is_some(),
             _ => false,
         }
     }

@@ -175,8 +175,7 @@ impl Partitions {
         })
     }
 
-    /// Runs `work` over all partitions. If it met rows that are not in memory, or there was no memory for it, they are, or there
-    /// is, when this returns, with `None`.
+    /// Runs `work` over all partitions. `None`: it met rows that are in memory now, or found no memory, and room was made.
     fn none_if_away<R>(
         &self,
         work: impl FnOnce(&mut Exclusive<'_>) -> Result<Option<R>, CallError>,

@@ -96,6 +96,11 @@ pub enum OutOfMemory {
     },
 }
 
+impl OutOfMemory {
+    /// How each message begins, and no other of a statement that needs too much.
+    pub const WHAT: &str = "out of memory: ";
+}
+
 /// A handle to the pool; clones share it.
 #[derive(Clone)]
 pub struct BlockPool {

@@ -196,6 +196,7 @@ impl Evicting {
     pub(super) fn tidy(&self) {
         if let Some(shelves) = self.shelves.get() {
             shelves.buffer().shrink();
+            shelves.passing().shrink();
             shelves.give_room_back();
         }
     }
@@ -337,7 +338,7 @@ impl Database {
         if done.is_err() && freed == emptied && self.may_pass(shelves) {
             // There is no memory for what is smaller: it goes through other memory, so that all of what it was becomes free.
             // What cannot be done leaves rows as they are.
-            let _ = self.freeze_at_once(due, who, How::ToLeave(shelves.buffer()), |report| {
+            let _ = self.freeze_at_once(due, who, How::ToLeave(shelves.passing()), |report| {
                 freed = emptied + report.block_bytes;
                 self.evict_bytes(u64::MAX, |chunk| chunk.read_at() == 0);
                 freed >= wanted || !self.may_pass(shelves)
@@ -349,7 +350,7 @@ impl Database {
     /// Whether chunks may be frozen in other memory, to leave it at once: little of those before is there still (I-3).
     fn may_pass(&self, shelves: &Shelves) -> bool {
         let most_bytes = (self.inner.pool.limit_bytes() / PASSING).max(LEAST_PASSING_BYTES);
-        shelves.buffer().in_use_bytes() < most_bytes
+        shelves.passing().in_use_bytes() < most_bytes
     }
 
     /// How chunks are frozen that somebody waits for, when there was no memory to do it: to leave memory at once.
@@ -359,7 +360,7 @@ impl Database {
     pub(super) fn way_out<'a>(&'a self, error: SqlError, how: How<'a>) -> Result<How<'a>, SqlError> {
         let waits = matches!(how, How::Here | How::Alone) && error.state() == SqlState::OUT_OF_MEMORY;
         match self.inner.evicting.shelves.get().filter(|shelves| waits && self.may_pass(shelves)) {
-            Some(shelves) => Ok(How::ToLeave(shelves.buffer())),
+            Some(shelves) => Ok(How::ToLeave(shelves.passing())),
             None => Err(error),
         }
     }
@@ -370,9 +371,11 @@ impl Database {
     /// 53200: too many of them cannot.
     pub(super) fn have_leave(&self) -> Result<(), SqlError> {
         let Some(shelves) = self.inner.evicting.shelves.get() else { return Ok(()) };
-        let rests_until = self.inner.evicting.rests_until.lock();
-        self.evict_bytes(u64::MAX, |chunk| chunk.read_at() == 0);
-        drop(rests_until);
+        {
+            let _evicts = Evicts::new();
+            let _rests_until = self.inner.evicting.rests_until.lock();
+            self.evict_bytes(u64::MAX, |chunk| chunk.read_at() == 0);
+        }
         let limit_bytes = self.inner.pool.limit_bytes();
         self.may_pass(shelves).then_some(()).ok_or_else(|| out_of_memory(OutOfMemory::Limit { limit_bytes }))
     }
@@ -386,6 +389,7 @@ impl Database {
 
     /// Has all frozen chunks leave memory that may, and tells how many bytes did.
     pub fn evict_frozen(&self) -> u64 {
+        let _evicts = Evicts::new();
         let _rests_until = self.inner.evicting.rests_until.lock();
         self.evict_bytes(u64::MAX, |_| true)
     }

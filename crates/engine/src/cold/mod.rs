@@ -190,6 +190,7 @@ impl Database {
     ) -> Result<Vec<ChunkPlace>, SqlError> {
         let (mut next, mut written) = (Some((PartitionId(0), 0)), Vec::new());
         while let Some(first) = next.filter(|_| (pick.goes_on)()) {
+            let left = report.left;
             match self.freeze_round(table, first, pick, report) {
                 Ok(round) => {
                     next = round.next;
@@ -198,7 +199,10 @@ impl Database {
                         self.have_leave()?;
                     }
                 }
-                Err(error) => pick.how = self.way_out(error, pick.how)?,
+                Err(error) => {
+                    pick.how = self.way_out(error, pick.how)?;
+                    report.left = left;
+                }
             }
         }
         Ok(written)

@@ -65,6 +65,8 @@ pub(crate) struct Shelves {
     gone: Arc<Gone>,
     /// For what readers fetch for themselves: it is theirs, and no limit for data counts it.
     buffer: BlockPool,
+    /// For what is frozen to leave memory that has no room for it.
+    passing: BlockPool,
 }
 
 /// A file that has room.
@@ -133,6 +135,7 @@ impl Shelves {
             unwritten: Mutex::default(),
             gone: Arc::default(),
             buffer: BlockPool::for_buffers(WARM_BYTES),
+            passing: BlockPool::for_buffers(WARM_BYTES),
         })
     }
 
@@ -144,6 +147,11 @@ impl Shelves {
     /// Memory that no limit for data counts.
     pub(crate) fn buffer(&self) -> &BlockPool {
         &self.buffer
+    }
+
+    /// For what is frozen to leave memory that has no room for it.
+    pub(crate) fn passing(&self) -> &BlockPool {
+        &self.passing
     }
 
     /// Whether chunks may lie in the archives of a directory.

@@ -1,5 +1,5 @@
-//! Changes whose rows are found beside whoever uses the tables: MERGE, RETURNING, ON CONFLICT, and what calls routines or looks at
-//! other relations.
+//! Changes whose rows are found beside whoever uses the tables: MERGE, and what looks at other relations, has RETURNING or ON
+//! CONFLICT.
 //!
 //! ```text
 //! snapshot ──► query: rows ──► what is done with each, a few at a time ──► all partitions owned: if all that was read
@@ -69,7 +69,7 @@ enum Made {
 
 impl Queried<'_> {
     /// Finds the rows beside the table, and makes the change beside it too or of one row after the other; `None` if others
-    /// change too much.
+    /// change too much, or there is no memory for it now.
     pub(super) fn run_found(&self, arguments: &[Datum]) -> Result<Option<Ran>, SqlError> {
         let Some(planned) = self.planned() else { return self.run_singly(arguments) };
         let (handle, spec, columns) = &planned;
@@ -127,7 +127,7 @@ impl Queried<'_> {
         (fits && self.is_repeatable()).then(|| (handle(&target.table), spec, columns))
     }
 
-    /// Finds the rows beside the table, and makes the change of one after the other; `None` if others change too much.
+    /// Finds the rows beside the table, and makes the change of one after the other; `None` as of [`Queried::run_found`].
     fn run_singly(&self, arguments: &[Datum]) -> Result<Option<Ran>, SqlError> {
         let scope = self.scope();
         for _ in 0..TRIES {
@@ -140,8 +140,8 @@ impl Queried<'_> {
     }
 
     /// What the queries give on a snapshot, and that; `None` if the budget of snapshots ended it.
-    fn find(&self, scope: &SnapshotScope) -> Result<Option<Seen>, SqlError> {
-        let seen = self.database.inner.partitions.snapshot(scope);
+    pub(crate) fn find(&self, scope: &SnapshotScope) -> Result<Option<Seen>, SqlError> {
+        let seen = self.database.inner.partitions.snapshot_at_once(scope);
         let seen = seen.map_err(|spent| crate::errors::session(spent.into()))?;
         self.database.inner.meanwhile.happens(Moment::Before);
         match self.rows_of_all(&seen) {

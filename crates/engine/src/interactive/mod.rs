@@ -39,11 +39,11 @@ mod view;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use albireo_base::{PartitionId, SqlError, SqlState};
+use albireo_base::{PartitionId, SqlError, SqlState, TableId};
 use albireo_partition::{Abort, Call, Conflict, LockOwner, Parked, PartWritten, Reader, Route, Transaction};
 use albireo_sql::Catalog;
 use albireo_sql::classify::Isolation;
-use albireo_storage::Savepoint as Mark;
+use albireo_storage::{Savepoint as Mark, SnapshotScope};
 
 use crate::Database;
 
@@ -62,6 +62,8 @@ pub(crate) struct Interactive {
     parked: Arc<Parked>,
     /// Whether it has written anything.
     wrote: bool,
+    /// The tables that it has written, whether that was taken back or not.
+    tables: BTreeSet<TableId>,
     /// The partitions in which it is entered.
     entered: BTreeSet<PartitionId>,
     /// Whether its last statement owned every partition in which it is entered: then all that it has read was so at that
@@ -92,6 +94,7 @@ impl Interactive {
             began_us,
             parked,
             wrote: false,
+            tables: BTreeSet::new(),
             entered: BTreeSet::new(),
             at_one_moment: false,
             savepoints: Vec::new(),
@@ -165,6 +168,11 @@ impl Interactive {
         self.isolation != Isolation::ReadCommitted
     }
 
+    /// Whether it has written one of these tables.
+    fn has_written_of(&self, scope: &SnapshotScope) -> bool {
+        self.tables.iter().any(|table| scope.columns_of(*table).is_some())
+    }
+
     /// Whether its next statement needs all of so many partitions, because it has written what they share.
     fn needs_all(&self, partitions: u16) -> bool {
         partitions > 1 && self.parked.has_shared()
@@ -194,6 +202,7 @@ impl Interactive {
         self.entered.extend(tx.sites().map(|site| tx.partition(site)));
         self.at_one_moment = self.entered.len() == tx.sites().count();
         self.wrote |= tx.changes() > 0;
+        self.tables.extend(tx.tables_written(since));
         if tx.is_crossing() {
             // It is taken back.
             tx.park(&self.parked);

@@ -8,17 +8,20 @@ use albireo_execute::Execution;
 use albireo_olap::{CancelToken, Prepared};
 use albireo_partition::{Abort, Call, CallError, Held, Reader, Route, Transaction};
 use albireo_semantics::Stop;
-use albireo_storage::{DatabaseSnapshot, Savepoint, SnapshotScope};
+use albireo_semantics::datum::Datum;
+use albireo_storage::{DatabaseSnapshot, Savepoint, SnapshotScope, unless_away};
 
 use super::Interactive;
 use super::locks::lock_tables;
 use crate::adapters::scope_of;
 use crate::dml::{Queried, Seen};
-use crate::meanwhile::Moment;
 use crate::routines::Limits;
 use crate::settings::Settings;
 use crate::statements::{Entry, Judged, Live, Parsed, Ran, is_refusal};
 use crate::{Database, Outcome};
+
+/// How often the rows of a change are found while others may change what it reads.
+const TRIES: usize = 2;
 
 /// A statement as the connection has it.
 #[derive(Clone, Copy)]
@@ -37,6 +40,8 @@ enum End {
     Dearer,
     /// It did nothing: it must wait first.
     Waits(Held),
+    /// It did nothing: others have changed what it has found.
+    Stale,
 }
 
 impl Database {
@@ -200,7 +205,7 @@ impl Inside<'_> {
         match end {
             Ok(End::Ran(done)) => done.map(|outcome| Some(Step::Done(outcome))),
             Ok(End::Waits(held)) => Ok(Some(Step::Waits(held))),
-            Ok(End::Dearer) => Ok(None),
+            Ok(End::Dearer | End::Stale) => Ok(None),
             Err(error) if judged != Judged::Runs && is_refusal(&error) => Ok(None),
             Err(error) => Err(error),
         }
@@ -222,26 +227,15 @@ impl Inside<'_> {
         let scope = scope_of(std::slice::from_ref(prepared));
         self.over_all(open, "SELECT", |open, tx, in_place| {
             open.enter(tx, in_place, &entry.library.catalog)?;
-            self.snapshot_in(open, tx, entry, &scope)
+            let since = tx.savepoint();
+            note_tables(tx, &open.reader, &scope);
+            if let Some(held) = lock_tables(tx, &scope, entry.locks, &entry.library.catalog)? {
+                return Ok(Err(held));
+            }
+            let snapshot = self.snapshot_of(tx, &scope);
+            open.keep(tx, since);
+            snapshot.map(Ok)
         })
-    }
-
-    /// A snapshot of tables that the transaction, which is entered, reads whole.
-    fn snapshot_in(
-        &self,
-        open: &mut Interactive,
-        tx: &mut Transaction,
-        entry: &Entry,
-        scope: &SnapshotScope,
-    ) -> Result<Result<Arc<DatabaseSnapshot>, Held>, Abort> {
-        let since = tx.savepoint();
-        note_tables(tx, &open.reader, scope);
-        if let Some(held) = lock_tables(tx, scope, entry.locks, &entry.library.catalog)? {
-            return Ok(Err(held));
-        }
-        let snapshot = self.snapshot_of(tx, scope);
-        open.keep(tx, since);
-        snapshot.map(Ok)
     }
 
     fn snapshot_of(
@@ -255,7 +249,6 @@ impl Inside<'_> {
 
     /// Makes a change whose rows a query over a snapshot finds.
     fn changed(&self, open: &mut Interactive, entry: &Entry) -> Result<Step, SqlError> {
-        let limits = self.limits;
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
         let (settings, cancel) = (self.settings, self.cancel);
         let queried = match Queried::new(self.database, bound, ("", self.values), settings, cancel) {
@@ -269,75 +262,73 @@ impl Inside<'_> {
             Err(error) => return Err(error),
         };
         let arguments = bound.arguments(self.values)?;
-        let scope = queried.scope();
-        let mut found = match self.found(open, entry, &queried)? {
-            Ok(found) => found,
-            Err(held) => return Ok(Step::Waits(held)),
-        };
-        let end = self.over_all(open, queried.verb(), |open, tx, in_place| {
+        let may_find = !open.has_written_of(&queried.scope());
+        for tries in 0.. {
+            let found = match may_find && tries < TRIES {
+                true => queried.find(&queried.scope())?,
+                false => None,
+            };
+            match self.change(open, entry, &queried, (&arguments, found))? {
+                End::Ran(done) => return done.map(Step::Done),
+                End::Waits(held) => return Ok(Step::Waits(held)),
+                End::Stale => {}
+                End::Dearer => break,
+            }
+        }
+        Err(SqlError::new(SqlState::INTERNAL_ERROR, "a change that did not run"))
+    }
+
+    /// Makes a change of what was `found` while nothing was owned, and of the snapshot that showed it; if nothing was, the query
+    /// runs now, while everybody waits.
+    fn change(
+        &self,
+        open: &mut Interactive,
+        entry: &Entry,
+        queried: &Queried<'_>,
+        (arguments, found): (&[Datum], Option<Seen>),
+    ) -> Result<End, SqlError> {
+        let (limits, scope) = (self.limits, queried.scope());
+        let (mut seen, results) = found.unzip();
+        let bound = entry.bound.as_ref().map_err(Clone::clone)?;
+        self.over_all(open, queried.verb(), |open, tx, in_place| {
             open.enter(tx, in_place, &bound.library.catalog)?;
             let since = tx.savepoint();
+            // What nobody sees any more need not be copied when it is written.
+            if results.is_some() && !seen.take().is_some_and(|then| tx.is_current(&then)) {
+                return Ok(End::Stale);
+            }
             note_tables(tx, &open.reader, &scope);
             if let Some(held) = lock_tables(tx, &scope, entry.locks, &bound.library.catalog)? {
                 return Ok(End::Waits(held));
             }
             let start = limits.interrupts.clock.now();
-            let done = match &found {
-                Some((seen, results)) if tx.is_current(seen) => {
-                    queried.make_of(tx, results, &arguments, limits)
-                }
-                _ => {
+            let done = match &results {
+                None => {
                     let snapshot = self.snapshot_of(tx, &scope)?;
-                    queried.make_with(tx, snapshot, &arguments, limits)
+                    queried.make_with(tx, snapshot, arguments, limits)
+                }
+                Some(results) => {
+                    match unless_away(|| queried.make_of(tx, results, arguments, limits)) {
+                        Ok(done) => done,
+                        Err(away) => {
+                            // Nothing of it is left, so what was seen is so still.
+                            tx.roll_back_to(since);
+                            seen = self.snapshot_of(tx, &scope).ok();
+                            return Err(Abort::Away(away));
+                        }
+                    }
                 }
             };
             let lasted = Duration::from_nanos(limits.interrupts.clock.now().saturating_sub(start));
             let done = match done {
                 Err(Abort::Crossing) => return Err(Abort::Crossing),
                 Err(Abort::Locked) => return Ok(waits(tx, since)),
-                Err(abort) if self.database.inner.partitions.runs_again(&abort) => {
-                    // What is kept for the snapshot might be the memory that is wanted.
-                    found.take_if(|_| !matches!(abort, Abort::Away(_)));
-                    return Err(abort);
-                }
+                Err(abort) if self.database.inner.partitions.runs_again(&abort) => return Err(abort),
                 Err(abort) => Err(self.database.explain_call(CallError::Aborted(abort))),
                 Ok(ran) => bound.outcome(ran, lasted),
             };
             Ok(finish(open, tx, since, done))
-        })?;
-        match end {
-            End::Ran(done) => done.map(Step::Done),
-            End::Waits(held) => Ok(Step::Waits(held)),
-            End::Dearer => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a change that did not run")),
-        }
-    }
-
-    /// What the queries of a change find while nothing is owned, and the snapshot on which they do; `None` if the transaction has
-    /// written what they read, or the budget of snapshots ended it. From here on the transaction has read these tables.
-    fn found(
-        &self,
-        open: &mut Interactive,
-        entry: &Entry,
-        queried: &Queried<'_>,
-    ) -> Result<Result<Option<Seen>, Held>, SqlError> {
-        let scope = queried.scope();
-        let seen = self.over_all(open, queried.verb(), |open, tx, in_place| {
-            open.enter(tx, in_place, &entry.library.catalog)?;
-            match tx.has_written(&scope) {
-                true => Ok(Ok(None)),
-                false => self.snapshot_in(open, tx, entry, &scope).map(|seen| seen.map(Some)),
-            }
-        })?;
-        let seen = match seen {
-            Ok(Some(seen)) => seen,
-            Ok(None) => return Ok(Ok(None)),
-            Err(held) => return Ok(Err(held)),
-        };
-        self.database.inner.meanwhile.happens(Moment::Before);
-        match queried.rows_of_all(&seen) {
-            Err(_) if seen.is_cancelled() && !self.cancel.is_cancelled() => Ok(Ok(None)),
-            results => results.map(|results| Ok(Some((seen, results)))),
-        }
+        })
     }
 
     /// Runs `work` in one partition, where what it writes stays as long as nobody else comes.
