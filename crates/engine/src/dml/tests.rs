@@ -336,9 +336,7 @@ fn changes_of_open_transactions_run_beside_others_as_if_they_ran_when_they_ended
         beside_others(seed, &mut counts[level], (late, Some(levels[level])));
     });
     if test.has_usual_seeds() {
-        let [committed, serializable] = &counts;
-        assert!(committed.made > 20 && committed.beside > 100, "{counts:?}");
-        assert!(serializable.made > 5 && serializable.failed > 5, "{counts:?}");
+        assert!(counts.iter().all(|level| level.made > 20 && level.beside > 100), "{counts:?}");
     }
 }
 
