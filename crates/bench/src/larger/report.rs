@@ -236,11 +236,14 @@ impl LargerReport {
         }
         if let Some(fetches) = self.fetches.as_ref().filter(|fetches| fetches.updates_beside > 0) {
             let what = "worst latency of other transactions while one waits for a fetch";
-            let turns = &fetches.beside_longest_us;
-            let worst = turns.iter().copied().fold(0.0, f64::max) / 1e3;
-            let scale =
-                Some(format!("the worst of {} turns, median {:.3} ms", turns.len(), median(turns) / 1e3));
-            shows.push(Shown { scale, ..Shown::new(what, "ms", worst, 1.0, 0.1) });
+            let worst = |turns: &[f64]| turns.iter().copied().fold(0.0, f64::max) / 1e3;
+            let (turns, alone) = (&fetches.beside_longest_us, worst(&fetches.alone_longest_us));
+            let scale = Some(format!(
+                "the worst of {} turns, median {:.3} ms; without fetches {alone:.3} ms",
+                turns.len(),
+                median(turns) / 1e3
+            ));
+            shows.push(Shown { scale, ..Shown::new(what, "ms", worst(turns), 1.0, 0.1) });
         }
         let speeds = self.queries.iter().flat_map(|speeds| &speeds.queries);
         // The slower of the two counts.
