@@ -28,6 +28,8 @@ fn seeds_find_nothing_and_meet_everything_that_can_happen() {
 const FOUND: &[u64] = &[
     // A crash that was planned for opening struck when all rows were read after it, some from an archive's file.
     268_442_954_359_878,
+    // An index was built again from the log, of rows that could not be read: opening panicked.
+    5_740_910_639_214,
 ];
 
 #[test]

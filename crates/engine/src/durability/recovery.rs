@@ -17,6 +17,7 @@ use super::progress::Reporter;
 use super::replay::{Last, Replay};
 use super::target::RecoveryTarget;
 use crate::Database;
+use crate::errors::or_unreadable;
 use crate::routines::{self, RoutineStatement};
 
 /// What opening a database did. The same for any number of threads, but for times.
@@ -163,7 +164,8 @@ impl Database {
             return Err(headless((reader.next_sequence(), reader.next_ordinal()), others.last(), how.target));
         }
         let redo = |frame: &Frame, record: &Record<'_>| {
-            self.redo(record).map_err(|error| stopped(frame, record, &error))
+            // It may build an index of rows that lie in the archive.
+            or_unreadable(|| self.redo(record)).map_err(|error| stopped(frame, record, &error))
         };
         let &How { target, threads, reporter, .. } = how;
         let replay = Replay { redo: &redo, lanes: self.partitions(), threads, target, reporter };
@@ -430,6 +432,7 @@ fn stopped(frame: &Frame, record: &Record<'_>, error: &SqlError) -> SqlError {
         SqlState::OUT_OF_MEMORY => SqlError::new(error.state(), text)
             .with_detail(place)
             .with_hint("Open the database with a larger data_limit_bytes."),
+        SqlState::IO_ERROR => SqlError::new(error.state(), text).with_detail(place),
         _ => SqlError::new(SqlState::DATA_CORRUPTED, text).with_detail(place),
     }
 }
