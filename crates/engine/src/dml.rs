@@ -43,6 +43,8 @@ use crate::settings::Settings;
 use crate::statements::{Bound, Judged, Parsed, Ran};
 use crate::{Database, Outcome, QueryResult};
 
+/// How often the rows of a change are found while others may change what it reads.
+pub(crate) const TRIES: usize = 2;
 /// How many values of VALUES one query computes at most: each is a join.
 const MOST_CELLS: usize = 16;
 

@@ -28,15 +28,13 @@ use albireo_semantics::query::ADDRESS;
 use albireo_semantics::query::tree::{Change, MergeAction};
 use albireo_storage::{ColumnSet, DatabaseSnapshot, Rewrite, RowSet, SnapshotScope, TableSpec};
 
-use super::{Queried, Seen, places_of};
+use super::{Queried, Seen, TRIES, places_of};
 use crate::QueryResult;
 use crate::ddl::{handle, spec_of};
 use crate::meanwhile::Moment;
 use crate::routines::{Limits, put_statement};
 use crate::statements::Ran;
 
-/// How often it is worked out while others may change what it reads.
-const TRIES: usize = 2;
 /// Rows that are looked at while a partition is owned.
 const DECIDED_AT_ONCE: usize = 128;
 /// Rows that it changes at least: fewer are changed one by one in less time than it takes to be ready for more.

@@ -14,14 +14,11 @@ use albireo_storage::{DatabaseSnapshot, Savepoint, SnapshotScope, unless_away};
 use super::Interactive;
 use super::locks::lock_tables;
 use crate::adapters::scope_of;
-use crate::dml::{Queried, Seen};
+use crate::dml::{Queried, Seen, TRIES};
 use crate::routines::Limits;
 use crate::settings::Settings;
 use crate::statements::{Entry, Judged, Live, Parsed, Ran, is_refusal};
 use crate::{Database, Outcome};
-
-/// How often the rows of a change are found while others may change what it reads.
-const TRIES: usize = 2;
 
 /// A statement as the connection has it.
 #[derive(Clone, Copy)]
@@ -262,10 +259,11 @@ impl Inside<'_> {
             Err(error) => return Err(error),
         };
         let arguments = bound.arguments(self.values)?;
-        let may_find = !open.has_written_of(&queried.scope());
+        let scope = queried.scope();
+        let may_find = !open.has_written_of(&scope);
         for tries in 0.. {
             let found = match may_find && tries < TRIES {
-                true => queried.find(&queried.scope())?,
+                true => queried.find(&scope)?,
                 false => None,
             };
             match self.change(open, entry, &queried, (&arguments, found))? {

@@ -90,11 +90,11 @@ fn told(done: Result<Vec<Outcome>, SqlError>) -> String {
     }
 }
 
-/// Runs statements, each of which meets what is away, and sees that nobody is held off meanwhile.
-fn nobody_is_held_off(statements: &[&str], on: impl Fn(&Connection, &str) -> String) {
+/// Runs [`FOUND`], each of which meets what is away, and sees that nobody is held off meanwhile.
+fn nobody_is_held_off(on: impl Fn(&Connection, &str) -> String) {
     let (db, twin, others) = both();
     let connections = [db.connect(), twin.connect()];
-    for (number, statement) in (1..).zip(statements) {
+    for (number, statement) in (1..).zip(FOUND) {
         evict(&db);
         // Some rows are in memory: they are changed, and that is taken back, before it is known that others are away.
         let hot = format!(
@@ -114,13 +114,13 @@ fn nobody_is_held_off(statements: &[&str], on: impl Fn(&Connection, &str) -> Str
 
 #[test]
 fn nobody_is_held_off_while_a_change_reads_what_is_away() {
-    nobody_is_held_off(&FOUND, |connection, statement| told(connection.execute(statement)));
+    nobody_is_held_off(|connection, statement| told(connection.execute(statement)));
 }
 
 #[test]
 fn nobody_is_held_off_while_a_change_of_an_open_transaction_reads_what_is_away() {
     for level in ["SERIALIZABLE", "READ COMMITTED"] {
-        nobody_is_held_off(&FOUND, |connection, statement| {
+        nobody_is_held_off(|connection, statement| {
             connection.execute(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
             let done = told(connection.execute(statement));
             connection.execute("COMMIT").unwrap();
