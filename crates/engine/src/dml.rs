@@ -6,7 +6,8 @@
 //! long as what was read stays as it was (`found`). Where others change that too often, the query runs over all
 //! partitions, on a snapshot of that very moment, and the changes follow before anyone else gets in, so the statement
 //! is serializable; that stops the executors while the query runs. What depends on each row as it is changed, ON
-//! CONFLICT, WHEN of MERGE and RETURNING, is evaluated as on live rows, by the same code (`albireo_execute::query`).
+//! CONFLICT, WHEN of MERGE, what calls routines, and RETURNING, is evaluated as on live rows, by the same code
+//! (`albireo_execute::query`).
 
 mod aside;
 pub(crate) mod bulk;
@@ -21,7 +22,7 @@ use albireo_base::{PartitionId, SqlError, SqlState, Tid, Value};
 use albireo_execute::query::{self, FoundRow, FoundRows};
 use albireo_execute::{Executables, Execution, Host, Limits as BodyLimits, Notice, with_parameters};
 use albireo_olap::relation::{Relations, Snapshot};
-use albireo_olap::{CancelToken, Prepared};
+use albireo_olap::{CancelToken, Prepared, RunOptions};
 use albireo_partition::{Abort, Call, CallError, Route, Transaction};
 use albireo_plpgsql::plan;
 use albireo_semantics::Stop;
@@ -52,8 +53,8 @@ const MOST_CELLS: usize = 16;
 pub(crate) struct Queried<'a> {
     database: &'a Database,
     bound: &'a Bound,
-    /// The change as it is bound.
-    change: &'a Change,
+    /// The change, of which what calls routines is left for the rows that the queries give.
+    change: Arc<Change>,
     queries: Vec<RowQuery>,
     /// What is done with their rows.
     rest: ChangePlan,
@@ -64,6 +65,8 @@ pub(crate) struct Queried<'a> {
     values: &'a [Value],
     settings: &'a Settings,
     cancel: &'a CancelToken,
+    /// Its time, of which each try takes a part.
+    limits: &'a Limits,
 }
 
 /// What the queries gave, and the snapshot that showed it.
@@ -83,21 +86,20 @@ impl Database {
     pub(crate) fn run_queried(
         &self,
         statement: &Statement,
-        text: &str,
-        values: &[Value],
+        (text, values): (&str, &[Value]),
         settings: &Settings,
         cancel: &CancelToken,
+        limits: &Limits,
     ) -> Result<Outcome, SqlError> {
         let generation = self.inner.definitions.read();
         let entry = self.entry(Parsed::Statement(statement), text, values, *generation);
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
-        match Queried::new(self, bound, (text, values), settings, cancel) {
+        match Queried::new(self, bound, (text, values), settings, cancel, limits) {
             Ok(queried) => queried.run(),
             Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
                 let live = entry.live(self.inner.partitions.count()).map_err(|_| error)?;
                 let arguments = bound.arguments(values)?;
-                let limits = self.limits(settings, cancel);
-                self.run_live(bound, live, &arguments, Judged::Runs, &limits).done()
+                self.run_live(bound, live, &arguments, Judged::Runs, limits).done()
             }
             Err(error) => Err(error),
         }
@@ -112,7 +114,8 @@ impl Database {
         let generation = self.inner.definitions.read();
         let entry = self.entry(Parsed::Statement(&statement), text, values, *generation);
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
-        let queried = Queried::new(self, bound, (text, values), &settings, &cancel)?;
+        let limits = &self.inner.unlimited;
+        let queried = Queried::new(self, bound, (text, values), &settings, &cancel, limits)?;
         queried.make(&bound.arguments(values)?).map(|ran| ran.count)
     }
 }
@@ -128,11 +131,15 @@ impl<'a> Queried<'a> {
         (text, values): (&'a str, &'a [Value]),
         settings: &'a Settings,
         cancel: &'a CancelToken,
+        limits: &'a Limits,
     ) -> Result<Self, SqlError> {
         let Some(plan) = bound.change() else {
             return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a query as a change"));
         };
-        let change = &*plan.change;
+        let change = match bound.calls_routines() {
+            true => Arc::new(plan.change.without_early_calls().ok_or_else(needs_live_rows)?),
+            false => Arc::clone(&plan.change),
+        };
         let catalog = &bound.library.catalog;
         let parameters = bound.parameters();
         let prepare = |query: &SelectPlan, addressed, cells| {
@@ -144,7 +151,7 @@ impl<'a> Queried<'a> {
         };
         let mut carried = Vec::new();
         let mut queries = Vec::new();
-        match (change, change.finding()) {
+        match (&*change, change.finding()) {
             (_, Some(finding)) => {
                 queries.push(prepare(&finding.plan, Some(change.table().id), Vec::new())?);
                 carried = finding.carried;
@@ -157,14 +164,14 @@ impl<'a> Queried<'a> {
             (Change::Insert(insert), None) => queries.push(prepare(&insert.rows(), None, Vec::new())?),
             (_, None) => {}
         }
-        let rest = plan::rest_of(plan.clone())?;
-        Ok(Self { database, bound, change, queries, rest, carried, text, values, settings, cancel })
+        let rest = plan::rest_of(ChangePlan { change: Arc::clone(&change), ..plan.clone() })?;
+        Ok(Self { database, bound, change, queries, rest, carried, text, values, settings, cancel, limits })
     }
 
     fn run(&self) -> Result<Outcome, SqlError> {
         let start = self.database.inner.env.clock.now();
         let arguments = self.bound.arguments(self.values)?;
-        let ran = match (self.change, self.queries.as_slice()) {
+        let ran = match (&*self.change, self.queries.as_slice()) {
             (Change::Insert(insert), [query])
                 if query.cells.is_empty() && insert.conflict.is_none() && insert.returning.is_empty() =>
             {
@@ -187,12 +194,11 @@ impl<'a> Queried<'a> {
 
     /// Makes the change over all partitions.
     fn make(&self, arguments: &[Datum]) -> Result<Ran, SqlError> {
-        let limits = self.database.limits(self.settings, self.cancel);
         let partitions = &self.database.inner.partitions;
         let (call, scope) = (self.call(), self.scope());
         let ran = partitions.with_rows(|| {
             let ran = partitions.crossing_with_snapshot(&call, &scope, |tx, snapshot| {
-                self.make_with(tx, snapshot, arguments, &limits)
+                self.make_with(tx, snapshot, arguments)
             });
             let spent =
                 |spent: BudgetSpent| CallError::Aborted(Abort::Raised(crate::errors::session(spent.into())));
@@ -207,12 +213,11 @@ impl<'a> Queried<'a> {
         tx: &mut Transaction,
         snapshot: Arc<DatabaseSnapshot>,
         arguments: &[Datum],
-        limits: &Limits,
     ) -> Result<Ran, Abort> {
         let results = self.rows_of_all(&snapshot)?;
         // What nobody sees any more need not be copied when it is written.
         drop(snapshot);
-        self.make_of(tx, &results, arguments, limits)
+        self.make_of(tx, &results, arguments)
     }
 
     /// Makes the change of the rows that the queries gave.
@@ -221,9 +226,8 @@ impl<'a> Queried<'a> {
         tx: &mut Transaction,
         results: &[QueryResult],
         arguments: &[Datum],
-        limits: &Limits,
     ) -> Result<Ran, Abort> {
-        let ran = self.on_live_rows(tx, arguments, limits, |host| self.apply(host, results));
+        let ran = self.on_live_rows(tx, arguments, |host| self.apply(host, results));
         ran.map(|((count, rows), notices)| Ran { count, rows, notices })
     }
 
@@ -232,10 +236,9 @@ impl<'a> Queried<'a> {
         &self,
         tx: &mut Transaction,
         arguments: &[Datum],
-        limits: &Limits,
         act: impl FnOnce(&mut dyn Host) -> Result<R, Stop>,
     ) -> Result<(R, Vec<Notice>), Abort> {
-        let mut execution = Execution::new(tx, &self.bound.library.catalog, &limits.interrupts);
+        let mut execution = Execution::new(tx, &self.bound.library.catalog, &self.limits.interrupts);
         let library: &dyn Executables = self.bound.library.as_ref();
         let memory = BodyLimits { memory_bytes: self.memory_bytes(), ..BodyLimits::default() };
         let around = &self.bound.around;
@@ -257,7 +260,7 @@ impl<'a> Queried<'a> {
 
     /// Does with the rows of the queries what the statement says.
     fn apply(&self, host: &mut dyn Host, results: &[QueryResult]) -> Result<(u64, Vec<Vec<Datum>>), Stop> {
-        if let Change::Insert(insert) = self.change
+        if let Change::Insert(insert) = &*self.change
             && matches!(insert.source.body, Body::Values(_))
         {
             let mut insert = insert.clone();
@@ -273,7 +276,7 @@ impl<'a> Queried<'a> {
         }
         let [query] = self.queries.as_slice() else { return Ok((0, Vec::new())) };
         let [result] = results else { return Ok((0, Vec::new())) };
-        let (addressed, sorted) = match self.change {
+        let (addressed, sorted) = match &*self.change {
             Change::Insert(_) => (0, false),
             Change::Merge(_) => (ADDRESS, false),
             Change::Update(_) | Change::Delete(_) => (ADDRESS, true),
@@ -295,14 +298,15 @@ impl<'a> Queried<'a> {
     }
 
     fn rows_of(&self, query: &RowQuery, snapshot: &Arc<DatabaseSnapshot>) -> Result<QueryResult, SqlError> {
+        self.limits.check()?;
         let snapshot: Arc<dyn Snapshot> = Arc::new(AddressedSnapshot(Arc::clone(snapshot)));
-        let options = options(self.settings, self.cancel);
-        crate::query::result(self.database.inner.olap.run(
-            &query.prepared,
-            self.values,
-            &snapshot,
-            options,
-        )?)
+        let olap = &self.database.inner.olap;
+        crate::query::result(olap.run(&query.prepared, self.values, &snapshot, self.options())?)
+    }
+
+    /// How its queries run.
+    fn options(&self) -> RunOptions {
+        RunOptions { timeout: self.limits.left(), ..options(self.settings, self.cancel) }
     }
 
     fn call(&self) -> Call<'static> {
@@ -315,6 +319,11 @@ impl<'a> Queried<'a> {
             self.queries.iter().map(|query| Arc::clone(&query.prepared)).collect();
         scope_of(&queries)
     }
+}
+
+/// The error of a change whose rows are not found on a snapshot, because finding them calls routines.
+fn needs_live_rows() -> SqlError {
+    SqlError::unsupported("a routine in a query over a snapshot")
 }
 
 /// The rows of a result by batch and position; `sorted`: as a scan would come by those of the table.

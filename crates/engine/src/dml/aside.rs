@@ -34,8 +34,7 @@ use super::{Queried, address};
 use crate::adapters::{AddressedSnapshot, value_at};
 use crate::ddl::{handle, spec_of};
 use crate::meanwhile::Moment;
-use crate::query::options;
-use crate::routines::{Limits, put_statement};
+use crate::routines::put_statement;
 use crate::statements::Ran;
 
 /// Rows that are changed one by one while all partitions are owned, if their columns could be swapped, and if not.
@@ -75,7 +74,6 @@ enum Made {
 struct Aside<'q> {
     queried: &'q Queried<'q>,
     arguments: &'q [Datum],
-    limits: Limits,
     handle: TableHandle,
     spec: Arc<TableSpec>,
     /// The columns that get new values.
@@ -92,7 +90,7 @@ struct Aside<'q> {
 impl Queried<'_> {
     /// Makes the change beside the table; `None` if it does not belong here.
     pub(super) fn run_aside(&self, arguments: &[Datum]) -> Result<Option<Ran>, SqlError> {
-        let (Change::Update(Update { target, .. }) | Change::Delete(target)) = self.change else {
+        let (Change::Update(Update { target, .. }) | Change::Delete(target)) = &*self.change else {
             return Ok(None);
         };
         if !self.is_of_rows_alone(target) {
@@ -134,9 +132,8 @@ impl Queried<'_> {
     /// # Errors
     /// 57014 if it is to end before.
     pub(super) fn wait_for<'t>(&self, turn: &'t Turn) -> Result<Alone<'t>, SqlError> {
-        let limits = self.database.limits(self.settings, self.cancel);
-        let alone = turn.wait(&|| limits.check().is_ok());
-        alone.ok_or_else(|| limits.interrupts.ended())
+        let alone = turn.wait(&|| self.limits.check().is_ok());
+        alone.ok_or_else(|| self.limits.interrupts.ended())
     }
 
     /// Whether what happens to a row depends on that row alone, whenever the statement runs.
@@ -150,7 +147,7 @@ impl<'q> Aside<'q> {
     /// Begins to follow the table.
     fn begin(queried: &'q Queried<'q>, target: &'q Target, arguments: &'q [Datum]) -> Result<Self, SqlError> {
         let (handle, spec) = (handle(&target.table), Arc::new(spec_of(&target.table)));
-        let columns: Vec<ColumnId> = match queried.change {
+        let columns: Vec<ColumnId> = match &*queried.change {
             Change::Update(update) => update.set.iter().map(|(column, _)| *column).collect(),
             _ => Vec::new(),
         };
@@ -163,7 +160,6 @@ impl<'q> Aside<'q> {
         let partitions = &queried.database.inner.partitions;
         let follower = partitions.follow(handle, &scope, ColumnSet::ALL);
         let follower = follower.map_err(|spent| crate::errors::session(spent.into()))?;
-        let limits = queried.database.limits(queried.settings, queried.cancel);
         let made = Made::Singly(Found::new());
         let most_singly = match follower.snapshot().table(handle.id()) {
             _ if spec.rewrites(&columns) => FEW,
@@ -171,18 +167,7 @@ impl<'q> Aside<'q> {
             _ => MOST_SINGLY,
         };
         let follower = Some(follower);
-        Ok(Self {
-            queried,
-            arguments,
-            limits,
-            handle,
-            spec,
-            columns,
-            follower,
-            most_singly,
-            is_alone: false,
-            made,
-        })
+        Ok(Self { queried, arguments, handle, spec, columns, follower, most_singly, is_alone: false, made })
     }
 
     /// Finds the rows, and their new values, on the snapshot.
@@ -191,9 +176,9 @@ impl<'q> Aside<'q> {
         let Some(follower) = &self.follower else { return Ok(()) };
         let holders = Arc::strong_count(follower.snapshot());
         let snapshot: Arc<dyn Snapshot> = Arc::new(AddressedSnapshot(Arc::clone(follower.snapshot())));
-        let options = options(queried.settings, queried.cancel);
         let prepared = &queried.queries[0].prepared;
-        let mut stream = queried.database.inner.olap.run_stream(prepared, queried.values, &snapshot, options);
+        let mut stream =
+            queried.database.inner.olap.run_stream(prepared, queried.values, &snapshot, queried.options());
         let taken = self.take_all(&mut stream);
         drop((stream, snapshot));
         taken?;
@@ -221,7 +206,7 @@ impl<'q> Aside<'q> {
     /// it found, so nothing else holds the snapshot.
     fn outlast_query(&self, holders: usize) {
         let Some(follower) = &self.follower else { return };
-        while Arc::strong_count(follower.snapshot()) > holders && self.limits.check().is_ok() {
+        while Arc::strong_count(follower.snapshot()) > holders && self.queried.limits.check().is_ok() {
             std::thread::yield_now();
         }
     }
@@ -231,7 +216,7 @@ impl<'q> Aside<'q> {
         let Made::Columns(parts) = &mut self.made else { return Ok(()) };
         let (progress, has_index) = (StatementProgress::default(), !self.spec.rewrites(&self.columns));
         for part in parts {
-            self.limits.check()?;
+            self.queried.limits.check()?;
             match part.seal().and_then(|()| part.reindex(&progress)) {
                 Ok(()) => {}
                 // Changed one by one, they need less.
@@ -325,7 +310,7 @@ impl<'q> Aside<'q> {
             for (partition, changed) in taken.collect::<Vec<_>>() {
                 let ChangedRows::These(tids) = changed else { return Ok(false) };
                 for some in tids.chunks(JUDGED_AT_ONCE) {
-                    self.limits.check()?;
+                    self.queried.limits.check()?;
                     let rows: Vec<_> = some.iter().map(|tid| (partition, *tid)).collect();
                     pace.begin();
                     self.judge_in(partition, &rows)?;
@@ -347,9 +332,9 @@ impl<'q> Aside<'q> {
 
     /// Judges rows as they are now.
     fn judge(&mut self, tx: &mut Transaction, rows: &[(PartitionId, Tid)]) -> Result<(), Abort> {
-        let change = self.queried.change;
+        let change = &*self.queried.change;
         let judge = |host: &mut dyn Host| query::judge(change, host, rows);
-        let (judged, _) = self.queried.on_live_rows(tx, self.arguments, &self.limits, judge)?;
+        let (judged, _) = self.queried.on_live_rows(tx, self.arguments, judge)?;
         if matches!(self.made, Made::Columns(_)) {
             for site in tx.sites() {
                 let here = rows.iter().filter(|row| row.0 == tx.partition(site)).map(|row| row.1);
@@ -379,7 +364,7 @@ impl<'q> Aside<'q> {
         let Made::Gone(parts) = &self.made else { return Ok(()) };
         let database = self.queried.database;
         for part in (0..).map(PartitionId).zip(parts) {
-            database.inner.partitions.check_keys(self.handle, part, || self.limits.check())?;
+            database.inner.partitions.check_keys(self.handle, part, || self.queried.limits.check())?;
         }
         Ok(())
     }
@@ -423,8 +408,7 @@ impl<'q> Aside<'q> {
         let rest = &self.queried.rest;
         let found = FoundRows { carried: &[], rows };
         let queried = self.queried;
-        let done =
-            queried.on_live_rows(tx, self.arguments, &self.limits, |host| query::apply(rest, host, found));
+        let done = queried.on_live_rows(tx, self.arguments, |host| query::apply(rest, host, found));
         done.map(|((count, _), _)| count)
     }
 }

@@ -27,7 +27,6 @@ use crate::adapters::AddressedSnapshot;
 use crate::arrays;
 use crate::ddl::handle;
 use crate::meanwhile::Moment;
-use crate::query::options;
 use crate::routines::Limits;
 use crate::statements::Ran;
 
@@ -72,9 +71,8 @@ impl Queried<'_> {
                 filled => filled?,
             }
             self.database.inner.meanwhile.happens(Moment::Before);
-            let (limits, progress) =
-                (self.database.limits(self.settings, self.cancel), StatementProgress::default());
-            if let Some(rows) = self.database.bring(&call, rows, Some(seen), &progress, &limits, fault)? {
+            let progress = StatementProgress::default();
+            if let Some(rows) = self.database.bring(&call, rows, Some(seen), &progress, self.limits, fault)? {
                 return Ok(rows);
             }
         }
@@ -97,9 +95,8 @@ impl Queried<'_> {
         fault: &mut Option<RowFault>,
     ) -> Result<(), SqlError> {
         let snapshot: Arc<dyn Snapshot> = Arc::new(AddressedSnapshot(Arc::clone(snapshot)));
-        let options = options(self.settings, self.cancel);
         let olap = &self.database.inner.olap;
-        let mut stream = olap.run_stream(&query.prepared, self.values, &snapshot, options);
+        let mut stream = olap.run_stream(&query.prepared, self.values, &snapshot, self.options());
         while let Some(batch) = stream.next_blocking() {
             let batch = filling.batch(&batch?)?;
             if let Err(found) = rows.push(&batch) {

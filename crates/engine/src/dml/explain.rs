@@ -11,7 +11,7 @@ use albireo_sql::ast::Statement;
 use super::Queried;
 use crate::Database;
 use crate::adapters::AddressedSnapshot;
-use crate::query::options;
+use crate::routines::Limits;
 use crate::settings::Settings;
 use crate::statements::{Entry, Parsed};
 
@@ -23,6 +23,7 @@ impl Database {
         text: &str,
         settings: &Settings,
         cancel: &CancelToken,
+        limits: &Limits,
     ) -> Result<Vec<String>, SqlError> {
         let generation = self.inner.definitions.read();
         let entry = Entry::new(
@@ -34,7 +35,7 @@ impl Database {
             Some(&self.sources()),
         );
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
-        match Queried::new(self, bound, (text, &[]), settings, cancel) {
+        match Queried::new(self, bound, (text, &[]), settings, cancel, limits) {
             Ok(queried) => queried.explain(),
             Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
                 let live = entry.live(self.inner.partitions.count()).map_err(|_| error)?;
@@ -51,12 +52,11 @@ impl Queried<'_> {
         let snapshot = session.snapshot().map_err(crate::errors::session)?;
         let snapshot: Arc<dyn Snapshot> = Arc::new(AddressedSnapshot(snapshot));
         let (verb, table) = (self.change.verb(), &self.change.table().name);
-        let how = if let Change::Insert(_) = self.change { "computed" } else { "found" };
+        let how = if let Change::Insert(_) = &*self.change { "computed" } else { "found" };
         let head = format!("transactional, all partitions (crossing): {verb} of {table}, rows {how} by:");
         let mut lines = vec![head];
         for query in &self.queries {
-            let options = options(self.settings, self.cancel);
-            let plan = self.database.inner.olap.explain(&query.prepared, &[], &snapshot, options)?;
+            let plan = self.database.inner.olap.explain(&query.prepared, &[], &snapshot, self.options())?;
             lines.extend(plan.lines().map(str::to_owned));
         }
         Ok(lines)

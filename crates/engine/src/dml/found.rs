@@ -32,7 +32,7 @@ use super::{Queried, Seen, TRIES, places_of};
 use crate::QueryResult;
 use crate::ddl::{handle, spec_of};
 use crate::meanwhile::Moment;
-use crate::routines::{Limits, put_statement};
+use crate::routines::put_statement;
 use crate::statements::Ran;
 
 /// Rows that are looked at while a partition is owned.
@@ -46,7 +46,6 @@ const MOST_INSERTED: usize = 4_000;
 struct Plan<'q> {
     queried: &'q Queried<'q>,
     arguments: &'q [Datum],
-    limits: Limits,
     handle: TableHandle,
     spec: Arc<TableSpec>,
     /// The columns that get new values.
@@ -120,7 +119,7 @@ impl Queried<'_> {
     /// The table that it changes, and the columns, if what it does with many rows can be worked out beside the table.
     fn planned(&self) -> Option<(TableHandle, TableSpec, Vec<ColumnId>)> {
         let target = self.change.target()?;
-        let (spec, columns) = (spec_of(&target.table), written(self.change));
+        let (spec, columns) = (spec_of(&target.table), written(&self.change));
         let fits = self.queries.len() == 1 && target.returning.is_empty() && spec.rewrites(&columns);
         (fits && self.is_repeatable()).then(|| (handle(&target.table), spec, columns))
     }
@@ -156,10 +155,10 @@ impl Queried<'_> {
         results: &[QueryResult],
     ) -> Result<Option<Ran>, SqlError> {
         self.database.inner.meanwhile.happens(Moment::Before);
-        let limits = self.database.limits(self.settings, self.cancel);
+        self.limits.check()?;
         let partitions = &self.database.inner.partitions;
-        let ran = partitions
-            .crossing_while_current(&self.call(), seen, |tx| self.make_of(tx, results, arguments, &limits));
+        let ran =
+            partitions.crossing_while_current(&self.call(), seen, |tx| self.make_of(tx, results, arguments));
         ran.map_err(|error| self.database.explain_call(error))
     }
 
@@ -209,7 +208,6 @@ impl<'q> Plan<'q> {
         Ok(Self {
             queried,
             arguments,
-            limits: queried.database.limits(queried.settings, queried.cancel),
             handle,
             spec,
             columns: columns.to_vec(),
@@ -253,8 +251,8 @@ impl<'q> Plan<'q> {
 
     /// Decides about rows, whose partition is owned for that.
     fn decide(&mut self, partition: PartitionId, found: Vec<FoundRow>) -> Result<Made, SqlError> {
-        self.limits.check()?;
         let queried = self.queried;
+        queried.limits.check()?;
         let call = Call::new(Route::Partition(partition), queried.verb());
         self.pace.begin();
         let decided = queried.database.inner.partitions.transact(&call, |tx| {
@@ -262,7 +260,7 @@ impl<'q> Plan<'q> {
             let rows = &mut found.iter().cloned().map(Ok);
             let found = FoundRows { carried: &queried.carried, rows };
             let decide = |host: &mut dyn albireo_execute::Host| query::decide(&queried.rest, host, found);
-            let (decided, _) = queried.on_live_rows(tx, self.arguments, &self.limits, decide)?;
+            let (decided, _) = queried.on_live_rows(tx, self.arguments, decide)?;
             self.note(tx, decided)
         });
         self.pace.rest(partition, 1);

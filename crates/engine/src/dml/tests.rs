@@ -36,7 +36,9 @@ fn fill(db: &Database, partitions: u16, layout: u64) {
              FROM generate_series(1, {ROWS}) AS x(i);
          CREATE TABLE u (id INTEGER PRIMARY KEY, x BIGINT){by};
          INSERT INTO u SELECT i * 2, i FROM generate_series(1, {ROWS}) AS x(i) WHERE i % 3 <> 1;
-         CREATE FUNCTION thrice(a BIGINT) RETURNS BIGINT LANGUAGE plpgsql AS 'BEGIN RETURN a * 3; END'"
+         CREATE FUNCTION thrice(a BIGINT) RETURNS BIGINT LANGUAGE plpgsql AS 'BEGIN RETURN a * 3; END';
+         CREATE FUNCTION known(i INTEGER) RETURNS BIGINT LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT x FROM u WHERE id = i); END';
+         CREATE FUNCTION padded(a CHAR(4)) RETURNS TEXT LANGUAGE plpgsql AS 'BEGIN RETURN a || ''|'' || length(a); END'"
     ))
     .unwrap();
     let more = match layout {
@@ -113,7 +115,7 @@ fn many(random: &mut Random) -> String {
 /// A statement that decides late about rows that a query finds.
 fn late(random: &mut Random) -> String {
     let (n, m) = (random.between(2, 9), random.between(0, 50));
-    match random.below(11) {
+    match random.below(17) {
         0 => format!("UPDATE t SET v = v + {n} WHERE w % {n} = 1 RETURNING id, v, s"),
         1 => format!("DELETE FROM t WHERE w % {n} = 1 RETURNING id, c"),
         2 => format!("UPDATE t SET v = thrice(v) WHERE w < {m}"),
@@ -139,6 +141,21 @@ fn late(random: &mut Random) -> String {
         9 => format!(
             "UPDATE t SET v = v - 1 WHERE w = {m} RETURNING (SELECT count(*) FROM u WHERE x < {m}), v"
         ),
+        10 => format!(
+            "UPDATE t SET s = padded(left(c, 4)), v = 100 / (w % 3) WHERE w % 3 <> 0 AND thrice(v) % {n} = 0"
+        ),
+        11 => format!("DELETE FROM t WHERE known(id) % {n} = 1 AND w < {m} RETURNING s, known(id)"),
+        12 => format!(
+            "UPDATE t SET v = thrice(t.v) + u.x, g = {m} FROM u WHERE u.id / 4 = t.id / 4 AND thrice(t.v - u.x * 20) = 0"
+        ),
+        13 => format!(
+            "UPDATE t SET v = v + thrice((SELECT max(x) FROM u WHERE u.id > t.id - {n})) WHERE w = {m}"
+        ),
+        14 => format!(
+            "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED AND thrice(u.x) % {n} = 0 THEN UPDATE SET v = thrice(t.v) \
+             WHEN NOT MATCHED THEN INSERT (id, v, w) VALUES (u.id, thrice(u.x), 1)"
+        ),
+        15 => format!("UPDATE t SET v = known(id), w = 100 / (w % 3) WHERE thrice(w) % {n} = 0"),
         _ => format!("DELETE FROM t USING u WHERE u.id = t.id AND thrice(u.x) % {n} = 0 RETURNING t.g"),
     }
 }
@@ -604,6 +621,42 @@ fn statement_is_logged_as_text_if_the_order_of_rows_and_the_time_decide_about_no
     ];
     for statement in as_rows {
         assert!(!is_logged_as_text(statement), "{statement}");
+    }
+}
+
+#[test]
+fn time_of_a_statement_is_that_of_all_its_tries() {
+    let statements = [
+        "UPDATE t SET v = v + 1 WHERE w = 3 RETURNING id",
+        "UPDATE t SET v = thrice(v) WHERE w = 3",
+        "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN UPDATE SET v = u.x",
+    ];
+    for (begin, statement) in
+        ["", "BEGIN"].iter().flat_map(|begin| statements.map(|statement| (begin, statement)))
+    {
+        let (clock, hand) = albireo_env::Clock::simulated();
+        let config = Config { partitions: 1, query_threads: 1, ..Config::default() };
+        let env = albireo_env::Env { clock, ..albireo_env::Env::real() };
+        let db = Database::in_memory_in(config, env).unwrap();
+        fill(&db, 1, 0);
+        let (connection, other) = (db.connect(), db.connect());
+        connection.execute(&format!("SET statement_timeout = '1 h'; {begin}")).unwrap();
+        db.inner.statements.force(Some(ExecutionPath::Analytical));
+        let steps = Arc::new(Mutex::new(0));
+        let counted = Arc::clone(&steps);
+        db.inner.meanwhile.put(Some(Arc::new(move |_| {
+            // Each try meets two of these at most, and is stale after.
+            *counted.lock() += 1;
+            other
+                .execute("UPDATE t SET v = v + 7 WHERE id = 103; UPDATE u SET x = x + 1 WHERE id = 4")
+                .unwrap();
+            hand.advance(std::time::Duration::from_secs(35 * 60));
+        })));
+        let error = connection.execute(statement).unwrap_err();
+        db.inner.meanwhile.put(None);
+        assert_eq!(error.state(), albireo_base::SqlState::QUERY_CANCELED, "{begin} {statement}: {error}");
+        assert!(error.message().contains("statement timeout"), "{begin} {statement}: {error}");
+        assert!(*steps.lock() <= 4, "{begin} {statement}: {} steps", steps.lock());
     }
 }
 

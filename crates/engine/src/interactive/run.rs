@@ -248,7 +248,8 @@ impl Inside<'_> {
     fn changed(&self, open: &mut Interactive, entry: &Entry) -> Result<Step, SqlError> {
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
         let (settings, cancel) = (self.settings, self.cancel);
-        let queried = match Queried::new(self.database, bound, ("", self.values), settings, cancel) {
+        let text = ("", self.values);
+        let queried = match Queried::new(self.database, bound, text, settings, cancel, self.limits) {
             Ok(queried) => queried,
             Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
                 let live = entry.live(self.database.inner.partitions.count()).map_err(|_| error)?;
@@ -303,10 +304,10 @@ impl Inside<'_> {
             let done = match &results {
                 None => {
                     let snapshot = self.snapshot_of(tx, &scope)?;
-                    queried.make_with(tx, snapshot, arguments, limits)
+                    queried.make_with(tx, snapshot, arguments)
                 }
                 Some(results) => {
-                    match unless_away(|| queried.make_of(tx, results, arguments, limits)) {
+                    match unless_away(|| queried.make_of(tx, results, arguments)) {
                         Ok(done) => done,
                         Err(away) => {
                             // Nothing of it is left, so what was seen is so still.

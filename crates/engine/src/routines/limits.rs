@@ -1,5 +1,7 @@
 //! How a statement that runs as a transaction is run.
 
+use std::time::Duration;
+
 use albireo_base::SqlError;
 use albireo_execute::Interrupts;
 
@@ -17,5 +19,11 @@ impl Limits {
     /// 57014 if it is to end.
     pub(crate) fn check(&self) -> Result<(), SqlError> {
         self.interrupts.check()
+    }
+
+    /// How long it may go on; `None`: for ever.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        let deadline_ns = self.interrupts.deadline_ns?;
+        Some(Duration::from_nanos(deadline_ns.saturating_sub(self.interrupts.clock.now())))
     }
 }

@@ -122,6 +122,11 @@ impl Bound {
         self.calls
     }
 
+    /// Whether it is a change whose rows a query finds, or makes, that calls no routine.
+    pub(crate) fn is_found_without_calls(&self) -> bool {
+        self.change().is_some_and(|plan| plan.change.without_early_calls().is_some())
+    }
+
     /// Binds a statement for these values. There may be none where it is not run.
     /// `calls`: whether it is known to call routines.
     ///

@@ -90,7 +90,7 @@ impl Live {
         };
         Ok(Self {
             routing: Routing::new(&work, bound, partitions),
-            extent: Extent::of(&work, bound.calls || locks.asks),
+            extent: Extent::of(&work, locks.asks || bound.calls && !bound.is_found_without_calls()),
             asks: locks.asks,
             indexed: work.accesses().iter().all(by_index),
             callee: callee(&work, bound),

@@ -15,7 +15,8 @@
 //!   begun again on the other path, and the next executions that are expected to read as much go there at once.
 //! - The rest (functions in FROM, no table at all) is a query on a snapshot.
 //! - The rows of a change on the other path are found by a query on a snapshot, and changed beside whoever uses the
-//!   table, or with all partitions owned (`dml`); what has no plan there is a transaction after all.
+//!   table, or with all partitions owned (`dml`), where the routines are called that it needs; what has no plan there is a
+//!   transaction after all.
 //!
 //! Invariant: an entry is run only while the definitions are those that it was bound to.
 

@@ -57,8 +57,8 @@ pub(super) enum Extent {
 }
 
 impl Extent {
-    /// Of a statement; `only_here`: whether it calls routines, or asks for locks, of which the analytical engine knows
-    /// none.
+    /// Of a statement; `only_here`: whether it asks for locks, or finds rows by routines, of which the analytical engine
+    /// knows none.
     pub(super) fn of(work: &Work, only_here: bool) -> Self {
         let most = match work {
             Work::Call(_) => None,

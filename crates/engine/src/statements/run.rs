@@ -80,7 +80,7 @@ impl Database {
         let limits = self.limits(settings, cancel);
         match self.try_statement(Parsed::Statement(statement), text, values, &limits).0 {
             // What is wrong with it, the other path says.
-            Attempt::Not(_) => self.run_queried(statement, text, values, settings, cancel),
+            Attempt::Not(_) => self.run_queried(statement, (text, values), settings, cancel, &limits),
             attempt => attempt.done(),
         }
     }
@@ -132,7 +132,7 @@ impl Database {
             // What is wrong with it, the other path says.
             Err(_) => None,
         };
-        let mut lines = self.explain_queried(statement, text, settings, cancel)?;
+        let mut lines = self.explain_queried(statement, text, settings, cancel, &limits)?;
         if let Some(reason) = reason.filter(|_| !lines.is_empty()) {
             lines.insert(1, reason);
         }

@@ -21,10 +21,12 @@ const FILLED: &str = "
     CREATE FUNCTION more(a BIGINT) RETURNS BIGINT LANGUAGE plpgsql AS 'BEGIN RETURN a * 3; END'";
 
 /// Statements that find rows of `t` by reading columns that are away.
-const FOUND: [&str; 8] = [
+const FOUND: [&str; 10] = [
     "UPDATE t SET n = n + 1 WHERE n % 10000 = 1 RETURNING id, n, s",
     "DELETE FROM t WHERE n % 5000 = 7 RETURNING id",
     "UPDATE t SET n = more(n) WHERE n % 9999 = 5",
+    "UPDATE t SET g = g + 1 WHERE more(n) % 25000 = 12 AND length(s) > 3",
+    "DELETE FROM t USING u WHERE u.id = t.id AND more(t.n + u.x) % 2 = 0 RETURNING t.id, more(u.x)",
     "INSERT INTO u SELECT id, n FROM t WHERE n % 5000 = 3 ON CONFLICT (id) DO UPDATE SET x = u.x + 1",
     "INSERT INTO u SELECT -id, n FROM t WHERE n % 5000 = 4 RETURNING id",
     "INSERT INTO u VALUES (-100000, (SELECT max(n % 777) FROM t WHERE s LIKE '%c')) RETURNING x",

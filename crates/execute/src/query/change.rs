@@ -38,12 +38,11 @@ type Outcome = (u64, Vec<Vec<Datum>>);
 pub struct FoundRow {
     /// Where the table's row is, if there is one.
     pub at: Option<(PartitionId, Tid)>,
-    /// New values, in the order of SET, or those of INSERT, defaults included; then what is carried of other
-    /// relations.
+    /// New values, in the order of SET, or those of INSERT, defaults included; then what is carried.
     pub values: Vec<Datum>,
 }
 
-/// The rows that a query found, and which columns of other relations they carry.
+/// The rows that a query found, and which columns they carry.
 pub struct FoundRows<'f> {
     /// These columns.
     pub carried: &'f [ColumnRef],
@@ -143,36 +142,56 @@ impl Running<'_> {
     /// What a change does with rows that a query found, as they are now; nothing is done.
     pub(super) fn decide_all(&mut self, change: &Change, found: FoundRows<'_>) -> Result<Vec<Decided>, Stop> {
         let Some(target) = change.target() else { return Ok(Vec::new()) };
-        let set = match change {
-            Change::Update(update) => update.set.as_slice(),
-            _ => &[],
-        };
         self.push_level(&target.relations, Vec::new())?;
         let mut decided = Vec::new();
         for row in found.rows {
             self.tick()?;
-            let FoundRow { at, mut values } = row?;
-            let carried = values.split_off(set.len().min(values.len()));
-            let decision = match change {
-                Change::Merge(merge) => {
-                    let mut rows = carry(target, found.carried, carried);
-                    if let Some((partition, tid)) = at {
-                        rows[0] = Row::Stored(self.host.live().site_of_partition(partition)?, tid);
-                    }
-                    self.level().rows = rows;
-                    self.decide(merge)?
-                }
-                Change::Update(_) => {
-                    let values =
-                        set.iter().zip(values).map(|((column, _), value)| Ok((*column, scalar(value)?)));
-                    Some(Decision::Update(values.collect::<Result<_, Stop>>()?))
-                }
-                _ => Some(Decision::Delete),
-            };
-            decided.extend(decision.map(|decision| Decided { at, decision }));
+            let row = row?;
+            let (at, pending) = (row.at, self.decide_found(change, target, found.carried, row)?);
+            decided.extend(pending.map(|pending| Decided { at, decision: pending.action }));
         }
         self.levels.pop();
         Ok(decided)
+    }
+
+    /// What a change does with a row that a query found.
+    fn decide_found(
+        &mut self,
+        change: &Change,
+        target: &Target,
+        columns: &[ColumnRef],
+        row: FoundRow,
+    ) -> Result<Option<Pending>, Stop> {
+        let set = change.found_values();
+        let FoundRow { at, mut values } = row;
+        let carried = values.split_off(set.len().min(values.len()));
+        let mut rows = carry(target, columns, carried);
+        let stored = match at {
+            Some((partition, tid)) => Row::Stored(self.host.live().site_of_partition(partition)?, tid),
+            None => Row::Missing,
+        };
+        if let Change::Merge(merge) = change {
+            rows[0] = stored;
+            self.level().rows.clone_from(&rows);
+            return Ok(self.decide(merge)?.map(|action| Pending { rows, action }));
+        }
+        if let Some(conditions) = &target.late {
+            // As it was found: what is read of it need not be in memory.
+            self.level().rows.clone_from(&rows);
+            if !self.all(conditions)? {
+                return Ok(None);
+            }
+        }
+        rows[0] = stored;
+        let action = match change {
+            Change::Update(update) if target.late.is_some() => Decision::Update(self.assigned(&update.set)?),
+            Change::Update(_) => {
+                let values = set.iter().zip(values).map(|((column, _), value)| Ok((*column, scalar(value)?)));
+                Decision::Update(values.collect::<Result<_, Stop>>()?)
+            }
+            _ => Decision::Delete,
+        };
+        Ok(Some(Pending { rows, action }))
     }
 
     /// What an UPDATE or DELETE of one table makes of rows as they are now: new values, in the order of SET; none of
@@ -216,40 +235,25 @@ impl Running<'_> {
         found: FoundRows<'_>,
         done: &mut Done,
     ) -> Result<(), Stop> {
-        let set = match change {
-            Change::Update(update) => update.set.as_slice(),
-            _ => &[],
-        };
+        let is_merge = matches!(change, Change::Merge(_));
         let mut seen = BTreeSet::new();
         let mut decided = Vec::new();
         for row in found.rows {
             self.tick()?;
-            let FoundRow { at, mut values } = row?;
-            let carried = values.split_off(set.len().min(values.len()));
-            let mut rows = carry(target, found.carried, carried);
-            if let Some((partition, tid)) = at {
-                rows[0] = Row::Stored(self.host.live().site_of_partition(partition)?, tid);
+            let row = row?;
+            let at = row.at;
+            let is_done = |seen: &BTreeSet<_>| target.relations.len() > 1 && seen.contains(&at);
+            if !is_merge && (at.is_none() || is_done(&seen)) {
+                continue;
             }
-            let repeats = |seen: &mut BTreeSet<_>| target.relations.len() > 1 && !seen.insert(at);
-            let action = match change {
-                Change::Merge(merge) => {
-                    self.level().rows.clone_from(&rows);
-                    self.decide(merge)?
-                }
-                _ if at.is_none() || repeats(&mut seen) => None,
-                Change::Update(_) => {
-                    let values =
-                        set.iter().zip(values).map(|((column, _), value)| Ok((*column, scalar(value)?)));
-                    Some(Decision::Update(values.collect::<Result<_, Stop>>()?))
-                }
-                _ => Some(Decision::Delete),
-            };
-            let Some(action) = action else { continue };
-            let pending = Pending { rows, action };
-            match change {
+            let Some(pending) = self.decide_found(change, target, found.carried, row)? else { continue };
+            if target.relations.len() > 1 {
+                seen.insert(at);
+            }
+            match is_merge || target.late.is_some() {
                 // What it does with later rows does not depend on what it did with this one.
-                Change::Merge(_) => decided.push(pending),
-                _ => self.make(change, pending, done)?,
+                true => decided.push(self.remembered(target, pending)?),
+                false => self.make(change, pending, done)?,
             }
         }
         decided.into_iter().try_for_each(|pending| self.make(change, pending, done))
@@ -310,19 +314,26 @@ impl Running<'_> {
                 _ => None,
             };
             let Some(action) = action else { return Ok(Flow::More) };
-            match target.returning.is_empty() {
-                true => rows.truncate(1),
-                false => running.keep_old(target, &mut rows),
+            if !target.returning.is_empty() {
+                running.keep_old(target, &mut rows);
             }
-            let values = match &action {
-                Decision::Update(values) => values.len(),
-                Decision::Insert(values) => values.len(),
-                Decision::Delete => 0,
-            };
-            running.host.take_memory(64 + 48 * (rows.len() + values))?;
-            pending.push(Pending { rows, action });
+            pending.push(running.remembered(target, Pending { rows, action })?);
             Ok(Flow::More)
         })?;
+        Ok(pending)
+    }
+
+    /// What is to be done later, without what is not needed then.
+    fn remembered(&mut self, target: &Target, mut pending: Pending) -> Result<Pending, Stop> {
+        if target.returning.is_empty() {
+            pending.rows.truncate(1);
+        }
+        let values = match &pending.action {
+            Decision::Update(values) => values.len(),
+            Decision::Insert(values) => values.len(),
+            Decision::Delete => 0,
+        };
+        self.host.take_memory(64 + 48 * (pending.rows.len() + values))?;
         Ok(pending)
     }
 
@@ -562,7 +573,7 @@ fn place(insert: &Insert, given: impl Iterator<Item = (ColumnId, Datum)>) -> Res
     Ok(values)
 }
 
-/// The rows of relations, of which the table's is missing and others have the columns that were carried.
+/// The rows of relations with the columns that were carried.
 fn carry(target: &Target, columns: &[ColumnRef], values: Vec<Datum>) -> Vec<Row> {
     let mut made: Vec<Vec<Datum>> = vec![Vec::new(); target.relations.len()];
     for (column, value) in columns.iter().zip(values) {
@@ -571,8 +582,7 @@ fn carry(target: &Target, columns: &[ColumnRef], values: Vec<Datum>) -> Vec<Row>
         row.resize(row.len().max(at + 1), Datum::NULL);
         row[at] = value;
     }
-    let others = made.into_iter().skip(1).map(|row| Row::Made(Arc::from(row)));
-    std::iter::once(Row::Missing).chain(others).chain([Row::Missing]).collect()
+    made.into_iter().map(|row| Row::Made(Arc::from(row))).chain([Row::Missing]).collect()
 }
 
 fn scalar(datum: Datum) -> Result<Value, Stop> {

@@ -125,7 +125,7 @@ pub(super) fn target_of(
 ) -> (Columns, Target) {
     let (ctes, constants, steps) = (Vec::new(), Vec::new(), Vec::new());
     let relations = from.relations;
-    (columns, Target { ctes, table, relations, from: pool, constants, steps, returning })
+    (columns, Target { ctes, table, relations, from: pool, constants, steps, late: None, returning })
 }
 
 /// The table a statement changes, as relation 0.

@@ -65,7 +65,9 @@ impl Change {
             }
             Self::Update(update) => {
                 target(&mut update.target, edit);
-                update.set.iter_mut().for_each(|(_, value)| edit(value));
+                if update.target.late.is_none() {
+                    update.set.iter_mut().for_each(|(_, value)| edit(value));
+                }
             }
             Self::Delete(rows) => target(rows, edit),
             Self::Merge(merge) => target(&mut merge.target, edit),
@@ -74,8 +76,9 @@ impl Change {
     }
 
     /// As [`Query::each_expr_mut`] for what depends on each row as it is found or made: ON CONFLICT, WHEN of
-    /// MERGE, RETURNING.
+    /// MERGE, RETURNING, [what calls routines](Target::late).
     pub fn each_late_expr_mut(&mut self, edit: Edit<'_>) {
+        self.each_judging_expr_mut(edit);
         match self {
             Self::Insert(insert) => {
                 if let Some(update) = insert.conflict.as_mut().and_then(|conflict| conflict.update.as_mut()) {
@@ -93,6 +96,18 @@ impl Change {
                     clause.action.values_mut().iter_mut().for_each(|(_, value)| edit(value));
                 }
             }
+        }
+    }
+
+    /// As [`Query::each_expr_mut`] for [what calls routines](Target::late).
+    pub(super) fn each_judging_expr_mut(&mut self, edit: Edit<'_>) {
+        let (target, set) = match self {
+            Self::Update(Update { target, set }) => (target, set.as_mut_slice()),
+            Self::Delete(target) => (target, [].as_mut_slice()),
+            Self::Insert(_) | Self::Merge(_) => return,
+        };
+        if let Some(conditions) = &mut target.late {
+            conditions.iter_mut().chain(set.iter_mut().map(|(_, value)| value)).for_each(edit);
         }
     }
 }

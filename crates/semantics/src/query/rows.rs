@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::tree::{Body, Change, Cte, Distinct, Insert, Pool, Query, Select, Target, Update};
+use super::tree::{Body, Change, Condition, Cte, Distinct, Insert, Pool, Query, Select, Target, Update};
 use super::{SelectPlan, levels, sets};
 use crate::datum::Datum;
 use crate::expr::{ColumnRef, Expr, ExprKind};
@@ -21,9 +21,10 @@ pub const ADDRESS: usize = 2;
 /// The rows that an UPDATE, DELETE or MERGE concerns, as a query.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// Its columns: the address; the new values of UPDATE; `carried`.
+    /// Its columns: the address; the new values of UPDATE, unless they are made [late](Target::late); `carried`.
     pub plan: SelectPlan,
-    /// The columns of other relations that are needed when the change is made.
+    /// The columns that are needed when the change is made: of other relations, and of the table what is read
+    /// [late](Target::late).
     pub carried: Vec<ColumnRef>,
 }
 
@@ -31,10 +32,7 @@ impl Change {
     /// The query that finds the rows; `None` for INSERT.
     pub fn finding(&self) -> Option<Finding> {
         let target = self.target()?;
-        let set = match self {
-            Self::Update(Update { set, .. }) => set.as_slice(),
-            _ => &[],
-        };
+        let set = self.found_values();
         let carried: Vec<ColumnRef> = self.carried().into_iter().collect();
         let width = target.table.columns.len();
         let address = (width..width + ADDRESS).map(|at| {
@@ -49,6 +47,37 @@ impl Change {
         let values = set.iter().map(|(_, value)| value.clone());
         let outputs = address.chain(values).chain(carried.iter().map(carry)).collect();
         Some(Finding { plan: plan_of(target, outputs), carried })
+    }
+
+    /// The new values that the query which finds the rows gives.
+    pub fn found_values(&self) -> &[(ColumnId, Expr)] {
+        match self {
+            Self::Update(Update { target, set }) if target.late.is_none() => set,
+            _ => &[],
+        }
+    }
+
+    /// The change with what calls routines left for the rows that a query finds, which calls none; `None` if it does not
+    /// depend on these rows alone.
+    pub fn without_early_calls(&self) -> Option<Self> {
+        let mut change = self.clone();
+        if let Self::Update(Update { target, .. }) | Self::Delete(target) = &mut change {
+            let early = |condition: &Condition| !calls(&condition.expr);
+            let (early, late): (Vec<_>, Vec<_>) = target.from.conditions.drain(..).partition(early);
+            target.from.conditions = early;
+            let late: Vec<Expr> = late.into_iter().map(|condition| condition.expr).collect();
+            let calls_in_set = match self {
+                Self::Update(update) => update.set.iter().any(|(_, value)| calls(value)),
+                _ => false,
+            };
+            target.late = (calls_in_set || !late.is_empty()).then_some(late);
+        }
+        let query = match (&change, change.finding()) {
+            (_, Some(finding)) => finding.plan,
+            (Self::Insert(insert), None) => insert.rows(),
+            (_, None) => return None,
+        };
+        (!query_calls(&query.query)).then_some(change)
     }
 
     /// Whether what it does to a row depends on that row and on parameters alone: not on other rows, nor on routines,
@@ -81,7 +110,12 @@ impl Change {
                 let values = clause.action.values().iter().map(|(_, value)| value);
                 clause.condition.iter().chain(values).for_each(&mut look);
             }),
-            Self::Update(_) | Self::Delete(_) => {}
+            Self::Update(Update { target, .. }) | Self::Delete(target) => {
+                target.late.iter().flatten().for_each(&mut look);
+            }
+        }
+        if let Self::Update(Update { target: Target { late: Some(_), .. }, set }) = self {
+            set.iter().for_each(|(_, value)| look(value));
         }
         self.returning().iter().for_each(look);
         asks
@@ -93,31 +127,36 @@ impl Change {
         own.map(|column| ColumnId(column.column)).collect()
     }
 
-    /// The columns of relations but the table that are needed when the change is made.
+    /// As of [`Finding::carried`].
     fn carried(&self) -> BTreeSet<ColumnRef> {
-        match self {
-            Self::Insert(_) => BTreeSet::new(),
-            _ => self.late_columns().into_iter().filter(|column| column.relation > 0).collect(),
+        if let Self::Insert(_) = self {
+            return BTreeSet::new();
         }
+        let others = self.late_columns().into_iter().filter(|column| column.relation > 0);
+        let mut carried: BTreeSet<ColumnRef> = others.collect();
+        self.clone().each_judging_expr_mut(&mut |expr| add_columns(expr, &mut carried));
+        carried
     }
 
     /// The columns that what depends on each row as it is found or made reads.
     fn late_columns(&self) -> BTreeSet<ColumnRef> {
-        let mut carried = BTreeSet::new();
-        let mut copy = self.clone();
-        copy.each_late_expr_mut(&mut |expr| {
-            // The visitor has no errors.
-            let _ = levels::expr(expr, 0, &mut |part, depth| {
-                if let ExprKind::Column(column) = part.kind
-                    && column.depth == depth
-                {
-                    carried.insert(ColumnRef { depth: 0, ..column });
-                }
-                Ok(true)
-            });
-        });
-        carried
+        let mut columns = BTreeSet::new();
+        self.clone().each_late_expr_mut(&mut |expr| add_columns(expr, &mut columns));
+        columns
     }
+}
+
+/// Adds the columns of the level where it stands that an expression reads.
+fn add_columns(expr: &mut Expr, columns: &mut BTreeSet<ColumnRef>) {
+    // The visitor has no errors.
+    let _ = levels::expr(expr, 0, &mut |part, depth| {
+        if let ExprKind::Column(column) = part.kind
+            && column.depth == depth
+        {
+            columns.insert(ColumnRef { depth: 0, ..column });
+        }
+        Ok(true)
+    });
 }
 
 fn plan_of(target: &Target, outputs: Vec<Expr>) -> SelectPlan {
@@ -174,6 +213,27 @@ impl Insert {
             rows[*row][*at].kind = ExprKind::Constant(value);
         }
     }
+}
+
+/// Whether an expression calls a routine, or a query in it does.
+fn calls(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.walk(&mut |part| {
+        found |= match &part.kind {
+            ExprKind::Call(..) => true,
+            ExprKind::Subquery(subquery) => query_calls(&subquery.plan.query),
+            _ => false,
+        };
+    });
+    found
+}
+
+/// Whether a query calls a routine.
+fn query_calls(query: &Query) -> bool {
+    let mut found = false;
+    query.each_routine(&mut |_| found = true);
+    query.each_expr(&mut |expr| found |= calls(expr));
+    found
 }
 
 fn has_query(expr: &Expr) -> bool {

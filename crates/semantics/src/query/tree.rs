@@ -675,6 +675,9 @@ pub struct Target {
     pub constants: Vec<Expr>,
     /// How they are found, once access paths are chosen.
     pub steps: Vec<Step>,
+    /// Of an UPDATE or DELETE that calls routines, once it has a query which finds its rows and calls none: conditions that
+    /// are left for these rows. New values are made of them then too.
+    pub late: Option<Vec<Expr>>,
     /// RETURNING.
     pub returning: Vec<Expr>,
 }

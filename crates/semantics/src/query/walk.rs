@@ -218,6 +218,7 @@ impl Target {
         pool(&self.from, visit);
         self.constants.iter().for_each(&mut *visit);
         steps(&self.steps, visit);
+        self.late.iter().flatten().for_each(visit);
     }
 }
 
