@@ -24,6 +24,8 @@ pub enum Selection<'a> {
     Range(Range<usize>),
     /// Those whose bit is set, in their order; there are words for all rows, and no bit behind the last is set.
     Mask(&'a [u64]),
+    /// Those with these numbers, which ascend: faster than a mask where they are few.
+    Rows(&'a [u16]),
 }
 
 impl Selection<'_> {
@@ -33,6 +35,7 @@ impl Selection<'_> {
             Self::All => rows,
             Self::Range(range) => range.len(),
             Self::Mask(mask) => bits::count(mask),
+            Self::Rows(rows) => rows.len(),
         }
     }
 
@@ -47,6 +50,10 @@ impl Selection<'_> {
                 assert!(mask.len() == bits::words(rows), "a mask has words for the rows of the column");
                 let tail = if rows.is_multiple_of(64) { 0 } else { u64::MAX << (rows % 64) };
                 assert!(mask.last().is_none_or(|last| last & tail == 0), "a mask has no bit behind the rows");
+            }
+            Self::Rows(numbers) => {
+                assert!(numbers.last().is_none_or(|last| usize::from(*last) < rows), "rows of the column");
+                debug_assert!(numbers.is_sorted_by(|one, next| one < next), "rows ascend");
             }
         }
     }
@@ -182,6 +189,7 @@ fn rows<R: Reader>(reader: &R, selection: &Selection<'_>, rows: usize, out: &mut
     match selection {
         Selection::All => reader.append(0..rows, out),
         Selection::Range(range) => reader.append(range.clone(), out),
+        Selection::Rows(rows) => out.extend(rows.iter().map(|row| reader.at(usize::from(*row)))),
         Selection::Mask(mask) => {
             let count = bits::count(mask);
             out.reserve(count);
@@ -206,6 +214,10 @@ fn rows<R: Reader>(reader: &R, selection: &Selection<'_>, rows: usize, out: &mut
         }
     }
 }
+
+/// Runs for each row, in the mean, from which on the run of a row is searched, where else all are counted through: 16,384
+/// rows in 1,600 runs of which 20 are wanted take a sixth.
+const FEW_OF_RUNS: usize = 16;
 
 /// So many rows of a word from which on all are decoded, which is vectorised.
 const DENSE: u32 = 24;
@@ -421,6 +433,15 @@ impl<S: Section> Column<S> {
     /// Calls `take` with each run that `selection` has rows of, and with how many. There are runs.
     fn for_each_run_of(&self, selection: &Selection<'_>, mut take: impl FnMut(usize, usize)) {
         let Some(runs) = &self.runs else { return };
+        match selection {
+            Selection::Rows(rows) => return runs.for_each_of(rows.iter().map(|row| usize::from(*row)), take),
+            Selection::Mask(mask) if bits::count(mask) * FEW_OF_RUNS <= runs.list().len() => {
+                let of_word =
+                    |(number, word): (usize, &u64)| bits::ones(*word).map(move |at| number * 64 + at);
+                return runs.for_each_of(mask.iter().enumerate().flat_map(of_word), take);
+            }
+            _ => {}
+        }
         let wanted = match selection {
             Selection::Range(range) => range.clone(),
             _ => 0..self.rows(),
@@ -448,6 +469,7 @@ impl<S: Section> Column<S> {
         match selection {
             Selection::All => (0..self.rows()).for_each(take),
             Selection::Range(range) => range.clone().for_each(take),
+            Selection::Rows(rows) => rows.iter().map(|row| usize::from(*row)).for_each(take),
             Selection::Mask(mask) => {
                 for (number, word) in mask.iter().enumerate() {
                     bits::ones(*word).for_each(|at| take(number * 64 + at));
@@ -525,6 +547,10 @@ impl<S: Section> Column<S> {
             return match selection {
                 Selection::All => self.texts_of(0..self.rows(), ends, bytes),
                 Selection::Range(range) => self.texts_of(range.clone(), ends, bytes),
+                Selection::Rows(rows) => {
+                    let each = rows.iter().map(|row| usize::from(*row));
+                    each.for_each(|row| self.texts_of(row..row + 1, ends, bytes));
+                }
                 Selection::Mask(mask) => {
                     bits::for_each_range(mask, |range| self.texts_of(range, ends, bytes))
                 }
@@ -594,6 +620,11 @@ impl<S: Section> Column<S> {
                     *word = all[at] >> shift | high;
                 }
                 bits::clear_tail(out, count);
+            }
+            (_, Selection::Rows(rows)) => {
+                for (place, row) in rows.iter().enumerate() {
+                    out[place / 64] |= u64::from(self.nulls.contains(usize::from(*row))) << (place % 64);
+                }
             }
             (_, Selection::Mask(mask)) => {
                 let mut at = 0;

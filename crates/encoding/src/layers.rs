@@ -129,6 +129,22 @@ impl<S: Section> Runs<S> {
         self.list().partition_point(|end| usize::from(u16::from_le_bytes(*end)) < row)
     }
 
+    /// Calls `take` with each run that has some of `rows`, which ascend, and with how many of them; a search for each row.
+    pub(crate) fn for_each_of(&self, rows: impl Iterator<Item = usize>, mut take: impl FnMut(usize, usize)) {
+        let (list, mut run, mut times) = (self.list(), 0, 0);
+        for row in rows {
+            let behind = list[run..].partition_point(|end| usize::from(u16::from_le_bytes(*end)) < row);
+            if behind > 0 && times > 0 {
+                take(run, std::mem::take(&mut times));
+            }
+            run += behind;
+            times += 1;
+        }
+        if times > 0 {
+            take(run, times);
+        }
+    }
+
     /// The rows of each run, from run `first` on.
     pub(crate) fn ranges(&self, first: usize) -> impl Iterator<Item = Range<usize>> {
         let list = self.list();

@@ -28,6 +28,7 @@ use crate::context::QueryContext;
 use crate::errors::{internal, to_sql_error};
 use crate::pool::{Account, QueryPool};
 use crate::scan::Caches;
+use crate::scan::members::MOST_VALUES;
 use crate::scan::provider::READERS;
 use crate::spill::SpillFiles;
 use crate::{nodes, physical};
@@ -312,7 +313,9 @@ fn session_config(config: &OlapConfig) -> SessionConfig {
     options.optimizer.join_reordering = false;
     options.optimizer.repartition_joins = false;
     options.optimizer.enable_round_robin_repartition = false;
-    options.optimizer.hash_join_inlist_pushdown_max_size = 0;
+    // Scans leave out rows that have none of these values. Batches of few rows may have room for many.
+    options.optimizer.hash_join_inlist_pushdown_max_size = 1 << 20;
+    options.optimizer.hash_join_inlist_pushdown_max_distinct_values = MOST_VALUES;
     // An array of four bytes a value beats a hash table of sixteen bytes a row by more than its size.
     options.execution.perfect_hash_join_small_build_threshold = 1 << 16;
     options.execution.perfect_hash_join_min_key_density = 0.08;

@@ -30,6 +30,7 @@ pub mod memory;
 mod nodes;
 mod optimize;
 mod output;
+mod pack;
 mod physical;
 mod pool;
 mod prepare;

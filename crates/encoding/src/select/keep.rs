@@ -8,8 +8,8 @@ use crate::numbers::Key;
 const MANY: u32 = 6;
 /// The most keys of a set that are compared one by one, all of them with each piece, so that it is vectorised.
 const FEW: usize = 8;
-/// The most keys between the first and the last of a set that is looked up in a table of bits.
-const TABLE: usize = 1 << 16;
+/// The most keys between the first and the last of a set that is looked up in a table of bits, of 32 KiB.
+const TABLE: usize = 1 << 18;
 
 /// Clears the bits of pieces that do not pass. Pieces whose bits are not set may be tested too.
 #[inline]
@@ -91,7 +91,9 @@ pub(super) fn keep_wanted<B: Copy, K: Key>(
         Wanted::Set(keys) => {
             let (first, last) = (keys[0], keys[keys.len() - 1]);
             let span = last.minus(first);
-            keep(pieces, mask, |piece| key(piece).minus(first) <= span);
+            if size_of::<K>() > size_of::<usize>() {
+                keep(pieces, mask, |piece| key(piece).minus(first) <= span);
+            }
             let Some(span) = span.index().filter(|span| *span < TABLE) else {
                 return keep(pieces, mask, |piece| keys.binary_search(&key(piece)).is_ok());
             };
@@ -100,7 +102,7 @@ pub(super) fn keep_wanted<B: Copy, K: Key>(
                 let at = wanted.minus(first).low();
                 table[at / 64] |= 1 << (at % 64);
             }
-            // Those outside of the range are not in the mask any more, but may be tested with others.
+            // Long ones outside of the range are not in the mask any more, but may be tested with others.
             let bit = |at: usize| table.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1);
             keep(pieces, mask, |piece| bit(key(piece).minus(first).low()));
         }

@@ -115,8 +115,14 @@ pub fn assert_selections(data: &Data, random: &mut Random) {
             let range = a.min(b)..a.max(b);
             assert_decodes(&column, &Selection::Range(range.clone()), &range.collect());
             let mask = draw_mask(random, rows);
-            let chosen = (0..rows).filter(|row| mask[*row]).collect();
-            assert_decodes(&column, &Selection::Mask(&bits(&mask)), &chosen);
+            let chosen: Vec<usize> = (0..rows).filter(|row| mask[*row]).collect();
+            let few = chosen.iter().copied().step_by(1 + random.index(40)).collect();
+            for chosen in [chosen, few] {
+                let mask: Vec<bool> = (0..rows).map(|row| chosen.binary_search(&row).is_ok()).collect();
+                assert_decodes(&column, &Selection::Mask(&bits(&mask)), &chosen);
+                let numbers: Vec<u16> = chosen.iter().map(|row| *row as u16).collect();
+                assert_decodes(&column, &Selection::Rows(&numbers), &chosen);
+            }
         }
     }
 }

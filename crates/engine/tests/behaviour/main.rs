@@ -27,6 +27,7 @@ mod evicted_archives;
 mod evicted_changes;
 mod evicted_holes;
 mod evicted_room;
+mod few_values;
 mod files;
 mod frozen;
 mod frozen_expressions;

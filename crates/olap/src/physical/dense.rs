@@ -27,8 +27,8 @@ use futures::{StreamExt, TryStreamExt};
 use super::accumulators::{Accumulators, Function};
 use super::bounds::Bounds;
 use super::in_scan::{InScan, scan_of};
-use super::pack::{Part, place_of, unpack};
 use crate::errors::{external, internal};
+use crate::pack::{Part, place_of, unpack};
 use crate::scan::sums::{self, ChunkSums, Parts};
 
 /// What is computed.

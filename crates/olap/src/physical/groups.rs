@@ -18,8 +18,8 @@ use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 use super::accumulators::Function;
 use super::dense::DenseAggregate;
 use super::in_scan;
-use super::pack::{Pack, Part};
 use super::ranges;
+use crate::pack::{Pack, Part};
 
 /// Most places in the array: 16 MiB, of which only the pages that groups fall into are touched.
 const MOST_PLACES: u64 = 1 << 22;

@@ -21,8 +21,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 
-use super::pack::Pack;
 use crate::functions::{row_by_row, sums};
+use crate::pack::Pack;
 use crate::scan::exec::ScanExec;
 use crate::scan::extremes::{End, Extreme};
 use crate::scan::sums::{ChunkSums, Wanted};

@@ -16,8 +16,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::{HashJoinExec, HashJoinExecBuilder};
 
 use super::joins::with_other_keys;
-use super::pack::{Pack, Part};
 use super::ranges;
+use crate::pack::{Pack, Part};
 
 /// The rule.
 #[derive(Debug)]

@@ -16,7 +16,6 @@ mod joins;
 mod keys;
 mod nullable;
 mod order;
-mod pack;
 mod pairs;
 mod pushdown;
 mod ranges;

@@ -26,9 +26,9 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 
 use super::accumulators::{Accumulators, Function};
 use super::in_scan::scan_of;
-use super::pack::{Part, place_of, unpack};
 use super::pairs::Pairs;
 use crate::errors::{external, internal};
+use crate::pack::{Part, place_of, unpack};
 use crate::scan::exec::ScanExec;
 use crate::scan::text_ids::IdRows;
 

@@ -22,9 +22,9 @@ use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
 use super::accumulators::Function;
 use super::in_scan::scan_of;
-use super::pack::{Pack, Part};
 use super::ranges;
 use super::text_groups::{Key, Keys, TextAggregate};
+use crate::pack::{Pack, Part};
 use crate::scan::exec::ScanExec;
 
 /// So many rows at least share a text of their chunk, on average.

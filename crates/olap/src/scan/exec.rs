@@ -3,8 +3,8 @@
 //! Responsible for: sharing chunks among partitions (all draw from one counter, so that a slow
 //! partition takes fewer), skipping chunks by zone maps and dynamic filters, handing out whole
 //! chunks without copying. Not responsible for: finding the snapshot ([`super::provider`]).
-//! A dynamic filter (a join's build side, a TopK) only prunes chunks: the operator that made it
-//! checks each row anyway, and checking twice made every query slower.
+//! A dynamic filter (a join's build side, a TopK) prunes chunks, and rows only where it names few values of a column
+//! ([`super::members`]): the operator that made it checks each row anyway, and checking twice made every query slower.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -46,11 +46,12 @@ use super::gather::{self, Gatherer, Selection};
 use super::joined_texts::JoinedTexts;
 use super::kept::{KeptReader, Question};
 use super::masks::MaskReader;
+use super::members::Members;
 use super::predicate::{Around, Predicate, Test, Verdict};
 use super::rows::materialize;
 use super::sums::{Adding, ChunkSums, Part};
 use super::text_ids::TextIds;
-use super::zones::{self, ZoneReader};
+use super::zones::{self, Zone, ZoneReader};
 use super::{Caches, text_ids};
 use crate::context::QueryContext;
 use crate::errors::{cancelled, external, internal};
@@ -353,31 +354,50 @@ fn width_bytes(ty: &DataType) -> usize {
 
 /// What dynamic filters say at the moment about chunks.
 struct DynamicPruning {
-    filters: Vec<(Arc<dyn PhysicalExpr>, u64, Option<Predicate>)>,
+    filters: Vec<DynamicFilter>,
+}
+
+struct DynamicFilter {
+    filter: Arc<dyn PhysicalExpr>,
+    /// Which of its states was read.
+    generation: u64,
+    predicate: Option<Predicate>,
+    members: Option<Members>,
 }
 
 impl DynamicPruning {
     fn new(filters: &[Arc<dyn PhysicalExpr>]) -> Self {
         // No filter has this generation, so the first look reads it.
-        let unread = |f: &Arc<dyn PhysicalExpr>| (Arc::clone(f), u64::MAX, None);
+        let unread = |f: &Arc<dyn PhysicalExpr>| DynamicFilter {
+            filter: Arc::clone(f),
+            generation: u64::MAX,
+            predicate: None,
+            members: None,
+        };
         Self { filters: filters.iter().map(unread).collect() }
     }
 
     /// Reads the filters that have changed since the last look.
     fn refresh(&mut self, spec: &ScanSpec) {
-        for (filter, seen, predicate) in &mut self.filters {
-            let generation = snapshot_generation(filter);
-            if generation != *seen {
-                *seen = generation;
-                *predicate = snapshot_physical_expr(Arc::clone(filter))
-                    .ok()
-                    .and_then(|e| Predicate::read_physical(&e, &spec.projection, &spec.table_schema));
+        for known in &mut self.filters {
+            let generation = snapshot_generation(&known.filter);
+            if generation == known.generation {
+                continue;
             }
+            known.generation = generation;
+            let (projection, schema) = (&spec.projection, &spec.table_schema);
+            let now = snapshot_physical_expr(Arc::clone(&known.filter)).ok();
+            known.predicate = now.as_ref().and_then(|e| Predicate::read_physical(e, projection, schema));
+            known.members = now.as_ref().and_then(|e| Members::read(&**e, projection, schema));
         }
     }
 
+    fn members(&mut self) -> impl Iterator<Item = &mut Members> {
+        self.filters.iter_mut().filter_map(|known| known.members.as_mut())
+    }
+
     fn predicates(&self) -> impl Iterator<Item = &Predicate> {
-        self.filters.iter().filter_map(|(_, _, predicate)| predicate.as_ref())
+        self.filters.iter().filter_map(|known| known.predicate.as_ref())
     }
 }
 
@@ -394,15 +414,17 @@ impl Zones {
         i: usize,
         chunk: &dyn ChunkData,
     ) -> Verdict {
-        predicate.verdict(&mut |column| {
-            let ty = spec.table_schema.field(column.index()).data_type();
-            if !zones::has_zones(ty) {
-                return None;
-            }
-            let reader = self.readers[column.index()]
-                .get_or_insert_with(|| spec.caches.zones.column(spec.relation.id, column));
-            reader.zone(i, chunk, ty)
-        })
+        predicate.verdict(&mut |column| self.zone(column, spec, i, chunk))
+    }
+
+    fn zone(&mut self, column: ColumnId, spec: &ScanSpec, i: usize, chunk: &dyn ChunkData) -> Option<Zone> {
+        let ty = spec.table_schema.field(column.index()).data_type();
+        if !zones::has_zones(ty) {
+            return None;
+        }
+        let reader = self.readers[column.index()]
+            .get_or_insert_with(|| spec.caches.zones.column(spec.relation.id, column));
+        reader.zone(i, chunk, ty)
     }
 }
 
@@ -468,6 +490,8 @@ pub(super) struct ScanStream {
     added_chunks: Count,
     /// Texts and rows for which expressions were evaluated.
     computed: Count,
+    /// Rows that joins would have dropped.
+    left_out: Count,
 }
 
 impl ScanStream {
@@ -499,6 +523,7 @@ impl ScanStream {
             kept_chunks: MetricBuilder::new(&exec.metrics).counter("chunks_kept", partition),
             added_chunks: MetricBuilder::new(&exec.metrics).counter("chunks_added", partition),
             computed: MetricBuilder::new(&exec.metrics).counter("values_computed", partition),
+            left_out: MetricBuilder::new(&exec.metrics).counter("rows_left_out", partition),
         }
     }
 
@@ -641,11 +666,34 @@ impl ScanStream {
             }
             mask = Some(passed);
         }
+        // What is kept is the answer to another question.
+        if kept.is_none() {
+            mask = self.joined((i, chunk), mask);
+        }
         for other in &spec.others {
             let passed = other.mask(chunk, mask.as_ref(), &self.computed)?;
             mask = Some(mask.map_or_else(|| passed.clone(), |m| &m & &passed));
         }
         self.deliver((i, chunk), mask, kept)
+    }
+
+    /// Those rows of `mask` of a chunk that joins may have.
+    fn joined(
+        &mut self,
+        (i, chunk): (usize, &dyn ChunkData),
+        mut mask: Option<BooleanBuffer>,
+    ) -> Option<BooleanBuffer> {
+        for members in self.dynamic.members() {
+            let zone = self.zones.zone(members.column(), &self.spec, i, chunk);
+            let Some(range) = zone.and_then(|zone| zone.range) else { continue };
+            if members.pays(members.count_in(range), range) {
+                let before = mask.as_ref().map_or(chunk.slots(), BooleanBuffer::count_set_bits);
+                let found = members.mask(chunk, mask.as_ref());
+                self.left_out.add(before - found.count_set_bits());
+                mask = Some(found);
+            }
+        }
+        mask
     }
 
     /// The rows of `mask` of a chunk; they are kept if there is a reader for that.
@@ -703,6 +751,12 @@ impl ScanStream {
         self.dynamic.refresh(spec);
         for predicate in self.dynamic.predicates() {
             if self.zones.verdict(predicate, spec, i, chunk) == Verdict::None {
+                return None;
+            }
+        }
+        for members in self.dynamic.members() {
+            let zone = self.zones.zone(members.column(), spec, i, chunk);
+            if zone.and_then(|zone| zone.range).is_some_and(|range| members.count_in(range) == 0) {
                 return None;
             }
         }

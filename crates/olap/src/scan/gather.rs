@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use albireo_base::ColumnId;
+use albireo_base::ids::CHUNK_ROWS;
 use albireo_encoding as encoding;
 use arrow::array::{Array, ArrayData, ArrayRef, AsArray, NullBufferBuilder, RecordBatch, make_array};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
@@ -28,6 +29,11 @@ use crate::relation::{ChunkData, EncodedColumn, Integers};
 
 /// One row in this many at most passes where gathering is worth it.
 const SPARSE: usize = 4;
+
+/// One row in this many at most is told by its number, which all columns share.
+const FEW_ROWS: usize = 64;
+// Numbers of rows in a chunk have 16 bits.
+const _: () = assert!(CHUNK_ROWS <= 1 << 16);
 
 /// Whether gathering is the better way to read `selected` of `slots` rows.
 pub(super) fn is_sparse(selected: usize, slots: usize) -> bool {
@@ -59,6 +65,8 @@ pub(super) struct Gatherer {
     batch_rows: usize,
     /// The runs of rows wanted of the chunk at hand; kept for its memory.
     runs: Vec<Range<usize>>,
+    /// As `runs`: single rows, where they are few.
+    numbers: Vec<u16>,
     /// As `runs`, of a column that is encoded so.
     masked_runs: encoding::MaskedRuns,
     /// As `runs`: which rows differ from the one before, and where they do.
@@ -82,6 +90,7 @@ impl Gatherer {
             rows: 0,
             batch_rows,
             runs: Vec::new(),
+            numbers: Vec::new(),
             masked_runs: encoding::MaskedRuns::default(),
             begins: Vec::new(),
             starts: Vec::new(),
@@ -110,9 +119,17 @@ impl Gatherer {
         }
         let wanted = Wanted { runs: &self.runs, rows: selected, batch_rows: self.batch_rows };
         let words = codes::words(mask);
+        let rows = match selected * FEW_ROWS <= chunk.slots() {
+            true => {
+                self.numbers.clear();
+                self.numbers.extend(mask.set_indices().map(|row| row as u16));
+                encoding::Selection::Rows(&self.numbers)
+            }
+            false => encoding::Selection::Mask(&words),
+        };
         for (column, encoded) in self.columns.iter_mut().zip(encoded) {
             match encoded {
-                Some(encoded) => column.push_decoded(&*encoded, &encoding::Selection::Mask(&words), &wanted),
+                Some(encoded) => column.push_decoded(&*encoded, &rows, &wanted),
                 None => column.push(chunk, &wanted)?,
             }
         }

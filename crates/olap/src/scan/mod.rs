@@ -12,6 +12,7 @@ mod gather;
 pub(crate) mod joined_texts;
 pub(crate) mod kept;
 pub(crate) mod masks;
+pub(crate) mod members;
 mod pattern;
 pub(crate) mod predicate;
 pub(crate) mod provider;

@@ -22,7 +22,7 @@ const NONE_PROBING: i64 = -1;
 
 /// One of the integers.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(crate) struct Part {
     expr: Arc<dyn PhysicalExpr>,
     min: i64,
     /// Greatest value less `min`.
@@ -40,17 +40,17 @@ impl fmt::Display for Part {
 
 impl Part {
     /// What is packed.
-    pub(super) fn expr(&self) -> &Arc<dyn PhysicalExpr> {
+    pub(crate) fn expr(&self) -> &Arc<dyn PhysicalExpr> {
         &self.expr
     }
 
     /// Its least and greatest value.
-    pub(super) fn range(&self) -> (i64, i64) {
+    pub(crate) fn range(&self) -> (i64, i64) {
         (self.min, self.min.wrapping_add(self.span as i64))
     }
 
     /// What a value adds to the key, NULL too if there is room for it; negative: it is out of range.
-    pub(super) fn place(&self, value: Option<i64>) -> i64 {
+    pub(crate) fn place(&self, value: Option<i64>) -> i64 {
         let offset = match (value, self.null) {
             (None, null) => return null.map_or(i64::MIN, |null| null * self.stride),
             (Some(value), _) => value.wrapping_sub(self.min),
@@ -59,7 +59,7 @@ impl Part {
     }
 
     /// Parts that also have room for NULL, and the number of keys there are.
-    pub(super) fn with_nulls(
+    pub(crate) fn with_nulls(
         exprs: Vec<&Arc<dyn PhysicalExpr>>,
         ranges: &[(i64, i64)],
     ) -> Option<(Vec<Self>, u64)> {
@@ -76,7 +76,7 @@ impl Part {
     }
 
     /// Parts with the ranges that their values are to have. `None`: together they need too much room.
-    pub(super) fn of(exprs: Vec<&Arc<dyn PhysicalExpr>>, ranges: &[(i64, i64)]) -> Option<Vec<Self>> {
+    pub(crate) fn of(exprs: Vec<&Arc<dyn PhysicalExpr>>, ranges: &[(i64, i64)]) -> Option<Vec<Self>> {
         let mut stride: u64 = 1;
         let mut parts = Vec::with_capacity(exprs.len());
         for (expr, &(min, max)) in exprs.into_iter().zip(ranges).rev() {
@@ -107,25 +107,41 @@ impl Hash for Part {
 
 /// The packing expression: BIGINT, never NULL.
 #[derive(PartialEq, Eq, Hash, Clone, Debug)]
-pub(super) struct Pack {
+pub(crate) struct Pack {
     parts: Vec<Part>,
     none: i64,
 }
 
 impl Pack {
     /// Whether values of this type can be packed.
-    pub(super) fn takes(ty: &DataType) -> bool {
+    pub(crate) fn takes(ty: &DataType) -> bool {
         matches!(ty, DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Date32)
     }
 
     /// The key of the side that a join's table is built of.
-    pub(super) fn of_built(parts: Vec<Part>) -> Self {
+    pub(crate) fn of_built(parts: Vec<Part>) -> Self {
         Self { parts, none: NONE_BUILT }
     }
 
     /// The key of the other side.
-    pub(super) fn of_probing(parts: Vec<Part>) -> Self {
+    pub(crate) fn of_probing(parts: Vec<Part>) -> Self {
         Self { parts, none: NONE_PROBING }
+    }
+}
+
+impl Pack {
+    /// Each part, between what it lies, and what keys have there; keys of nobody are left out. There is no room for NULL in
+    /// the parts of a join.
+    pub(crate) fn values_of<'p>(
+        &'p self,
+        keys: &'p [i64],
+    ) -> impl Iterator<Item = (&'p Arc<dyn PhysicalExpr>, (i64, i64), Vec<i64>)> {
+        self.parts.iter().map(|part| {
+            let size = part.span as i64 + 1;
+            let keys = keys.iter().filter(|key| **key >= 0);
+            let values = keys.map(|key| part.min + key / part.stride % size).collect();
+            (&part.expr, part.range(), values)
+        })
     }
 }
 
@@ -176,7 +192,7 @@ impl PhysicalExpr for Pack {
 }
 
 /// The packed value of each row; negative: it has none.
-pub(super) fn place_of(parts: &[Part], batch: &RecordBatch, keys: &mut Vec<i64>) -> Result<()> {
+pub(crate) fn place_of(parts: &[Part], batch: &RecordBatch, keys: &mut Vec<i64>) -> Result<()> {
     keys.clear();
     keys.resize(batch.num_rows(), 0);
     for part in parts {
@@ -187,7 +203,7 @@ pub(super) fn place_of(parts: &[Part], batch: &RecordBatch, keys: &mut Vec<i64>)
 }
 
 /// The values that were packed into these keys by parts [`Part::with_nulls`], part by part.
-pub(super) fn unpack(parts: &[Part], keys: &[u32], types: &[DataType]) -> Result<Vec<ArrayRef>> {
+pub(crate) fn unpack(parts: &[Part], keys: &[u32], types: &[DataType]) -> Result<Vec<ArrayRef>> {
     parts.iter().zip(types).map(|(part, ty)| part.unpack(keys, ty)).collect()
 }
 
