@@ -146,15 +146,20 @@ impl Simulation {
         Ok(())
     }
 
-    /// Damages one of the two control files.
+    /// Damages one of the two control files, unless the other is torn by a write that has failed.
     fn damage_control(&mut self) -> Result<(), String> {
         let disk = &self.machine.disk;
         self.harms.retain(|harm| !control_paths().contains(&harm.path) || harm.is_there(disk));
         if self.harms.iter().any(|harm| control_paths().contains(&harm.path)) {
             return Ok(());
         }
-        let path = self.random.pick(&[0, 1]);
-        let path = control_paths()[path].clone();
+        let [mut path, mut other] = control_paths();
+        if self.random.pick(&[0, 1]) == 1 {
+            std::mem::swap(&mut path, &mut other);
+        }
+        if Controls::read(&*self.machine.image().disk, &[other]).newest().is_none() {
+            return Ok(());
+        }
         let bytes = self.machine.disk.contents(&path).map_or(0, |bytes| bytes.len() as u64);
         let at = self.random.below(bytes.max(1)) as usize;
         if let Some(harm) = Harm::new(&self.machine.disk, path, at, true, &mut self.random) {
