@@ -30,7 +30,7 @@ const FOUND: &[u64] = &[
     268_442_954_359_878,
     // An index was built again from the log, of rows that could not be read: opening panicked.
     5_740_910_639_214,
-    // One control file was torn by a write that failed, and the other one was damaged.
+    // One control file was written in part when a crash struck, and the other one was damaged.
     160_307_457_631_038,
 ];
 

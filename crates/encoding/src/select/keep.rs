@@ -91,10 +91,11 @@ pub(super) fn keep_wanted<B: Copy, K: Key>(
         Wanted::Set(keys) => {
             let (first, last) = (keys[0], keys[keys.len() - 1]);
             let span = last.minus(first);
-            if size_of::<K>() > size_of::<usize>() {
+            let in_table = span.index().filter(|span| *span < TABLE);
+            if in_table.is_none() || size_of::<K>() > size_of::<usize>() {
                 keep(pieces, mask, |piece| key(piece).minus(first) <= span);
             }
-            let Some(span) = span.index().filter(|span| *span < TABLE) else {
+            let Some(span) = in_table else {
                 return keep(pieces, mask, |piece| keys.binary_search(&key(piece)).is_ok());
             };
             let mut table = vec![0_u64; bits::words(span + 1)];

@@ -26,7 +26,7 @@ use super::predicate::raw_constant;
 use crate::pack::Pack;
 use crate::relation::ChunkData;
 
-/// The most values, which the join's filter names: each costs 0.1 us.
+/// The most values, each of which the join's filter has an expression for.
 pub(crate) const MOST_VALUES: usize = 500;
 /// The longest table of bits: 128 KiB.
 const MOST_BITS: u64 = 1 << 20;
@@ -58,10 +58,11 @@ impl Members {
                 if !is_taken(schema.field(column.index()).data_type()) {
                     continue;
                 }
+                let Some(members) = Self::new(column, values) else { continue };
                 let of = range.map_or(f64::MAX, |(least, greatest)| greatest as f64 - least as f64 + 1.0);
-                let part = values.len() as f64 / of;
+                let part = members.values.len() as f64 / of;
                 if best.as_ref().is_none_or(|(least, _)| part < *least) {
-                    best = Self::new(column, values).map(|members| (part, members)).or(best.take());
+                    best = Some((part, members));
                 }
             }
         });

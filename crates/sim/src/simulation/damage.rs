@@ -146,7 +146,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// Damages one of the two control files, unless the other is torn by a write that has failed.
+    /// Damages one of the two control files, unless the other is torn: the disk writes a part of what a crash strikes, or
+    /// what fails, and no control file is left then.
     fn damage_control(&mut self) -> Result<(), String> {
         let disk = &self.machine.disk;
         self.harms.retain(|harm| !control_paths().contains(&harm.path) || harm.is_there(disk));
