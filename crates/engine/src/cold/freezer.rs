@@ -12,7 +12,8 @@
 //!
 //! I-1 What is frozen depends on what was written and read when the database was looked at, on nothing else: a simulation
 //! looks by [`Database::freeze_if_due`].
-//! I-2 Whoever owns a partition runs at normal priority; only the encoding gives way to transactions.
+//! I-2 Whoever owns a partition runs at normal priority; only the encoding gives way to transactions, and rests most of the
+//! time ([`Pace`]).
 //! I-3 The thread ends before the database does.
 //!
 //! Where memory is short, a chunk is frozen when nobody has written it for a moment. Chunks of one table are much alike: rows
@@ -49,6 +50,8 @@ pub(super) const LOOKS: u32 = 4;
 /// Between two looks at least, because each makes all executors meet, and at most.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How many times as long as it works the thread rests that freezes.
+const RESTS: u64 = 3;
 /// After which time what nobody has written is frozen because memory is short.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
@@ -154,6 +157,14 @@ impl Freezing {
         }
         told.is_anew = false;
         !told.is_closing
+    }
+
+    /// Lets some time pass, or until the database closes.
+    fn rest(&self, rest: Duration) {
+        let mut told = self.told.lock();
+        if !told.is_closing && !rest.is_zero() {
+            self.ends.wait_for(&mut told, rest);
+        }
     }
 
     /// It was said anew when a table is frozen.
@@ -334,9 +345,27 @@ struct Cold {
     written: Epoch,
 }
 
+/// How long the thread that freezes rests, so that transactions lose little to it: while it encodes, it takes a share of the
+/// memory's bandwidth and of the cache that the cores have in common, about a tenth of TPC-C's throughput.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Pace {
+    /// It does not rest from then on, a time of the clock: what is due is frozen in about the time after which it is due.
+    pub(super) until: u64,
+}
+
+impl Pace {
+    /// How long it rests now, when it has worked since `began`.
+    fn rest(self, began: u64, now: u64) -> Duration {
+        let rest = now.saturating_sub(began).saturating_mul(RESTS);
+        Duration::from_nanos(rest.min(self.until.saturating_sub(now)))
+    }
+}
+
 /// What is to be done with chunks of a table.
 pub(super) struct Due {
     table: TableHandle,
+    /// How long that is, in nanoseconds.
+    after: u64,
     /// Nobody has written these for long enough.
     cold: BTreeMap<ChunkPlace, Cold>,
     /// Most rows of these have died since they were frozen; so many live.
@@ -358,12 +387,14 @@ impl Database {
     /// There is no memory; what was frozen before stays so.
     pub fn freeze_if_due(&self) -> Result<FreezeReport, SqlError> {
         let (mut report, due) = (FreezeReport::default(), self.due_chunks(None)?);
+        let now = self.inner.env.clock.now();
         // What takes no memory comes first, then what gives some back, and last what takes some before.
         self.empty_due(&due, |live| live == 0, &mut report)?;
         for of_table in due.iter().filter(|of_table| !of_table.cold.is_empty()) {
             let wants = |place: &ChunkPlace| of_table.cold.contains_key(place);
             let goes_on = || self.inner.freezing.goes_on();
-            let pick = Pick { wants: &wants, goes_on: &goes_on, how: How::Gently };
+            let how = How::Gently(Pace { until: now.saturating_add(of_table.after) });
+            let pick = Pick { wants: &wants, goes_on: &goes_on, how };
             self.freeze_those(of_table.table, pick, &mut report)?;
         }
         due.iter().for_each(|of_table| self.cool_due(of_table.table, &of_table.changes, &mut report));
@@ -372,6 +403,11 @@ impl Database {
         self.inner.pool.shrink();
         self.inner.evicting.tidy();
         Ok(report)
+    }
+
+    /// Rests after a round of freezing that `began` then.
+    pub(super) fn rest(&self, pace: Pace, began: u64) {
+        self.inner.freezing.rest(pace.rest(began, self.inner.env.clock.now()));
     }
 
     /// What nobody has written for a moment, because memory is short. Chunks of which no row lives are emptied: how many bytes
@@ -464,7 +500,7 @@ impl Database {
             let table = TableHandle::new(def.id, def.is_shared());
             let habits = all_habits.entry(def.id).or_default();
             let (after, changes) = (after.as_nanos() as u64, Changes::default());
-            let mut due = Due { table, cold: BTreeMap::new(), holey: Vec::new(), changes };
+            let mut due = Due { table, after, cold: BTreeMap::new(), holey: Vec::new(), changes };
             for chunk in (0..view.chunk_count()).map(|number| view.chunk(number)) {
                 let place = (chunk.partition(), chunk.number());
                 let live = chunk.live_rows();
@@ -600,6 +636,22 @@ mod tests {
         seen.look((Epoch(2), 0), 5 * MOMENT, &mut habits);
         assert_eq!(seen.temperature(Epoch(2), after, 9 * MOMENT - 1), Temperature::Hot);
         assert_eq!(seen.temperature(Epoch(2), after, 9 * MOMENT), Temperature::Cold);
+    }
+
+    #[test]
+    fn thread_that_freezes_rests_most_of_the_time_until_it_is_late() {
+        let (pace, worked) = (Pace { until: 100 * MOMENT }, 3 * AT_ONCE);
+        assert_eq!(pace.rest(0, 0), Duration::ZERO, "no time has passed");
+        assert_eq!(pace.rest(0, MOMENT), worked);
+        assert_eq!(pace.rest(96 * MOMENT, 97 * MOMENT), worked);
+        assert_eq!(
+            pace.rest(97 * MOMENT, 98 * MOMENT),
+            2 * AT_ONCE,
+            "it does not rest longer than it has time"
+        );
+        assert_eq!(pace.rest(100 * MOMENT, 200 * MOMENT), Duration::ZERO);
+        assert_eq!(pace.rest(MOMENT, 0), Duration::ZERO, "a clock that goes back");
+        assert_eq!(Pace { until: u64::MAX }.rest(0, u64::MAX - 7), Duration::from_nanos(7));
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub use freezer::FreezeSchedule;
 pub(crate) use freezer::Freezing;
 pub(crate) use verify::VerifyReport;
 
-use freezer::ChunkPlace;
+use freezer::{ChunkPlace, Pace};
 use packing::is_mostly_holes;
 
 /// Chunks that are encoded from one snapshot: while it lives, writers copy the blocks that they change.
@@ -64,8 +64,8 @@ enum How<'p> {
     Here,
     /// The same, one at a time.
     Alone,
-    /// On a thread that gives way to all others.
-    Gently,
+    /// On a thread that gives way to all others, with a rest after each round.
+    Gently(Pace),
     /// Here, and a few at a time.
     AtOnce,
     /// The same in other memory, to leave memory at once.
@@ -77,7 +77,7 @@ impl How<'_> {
     fn chunks_of_a_round(self) -> usize {
         match self {
             Self::Alone => 1,
-            Self::Here | Self::Gently => CHUNKS_OF_A_ROUND,
+            Self::Here | Self::Gently(_) => CHUNKS_OF_A_ROUND,
             Self::AtOnce | Self::ToLeave(_) => CHUNKS_AT_ONCE,
         }
     }
@@ -190,13 +190,15 @@ impl Database {
     ) -> Result<Vec<ChunkPlace>, SqlError> {
         let (mut next, mut written) = (Some((PartitionId(0), 0)), Vec::new());
         while let Some(first) = next.filter(|_| (pick.goes_on)()) {
-            let left = report.left;
+            let (left, began) = (report.left, self.inner.env.clock.now());
             match self.freeze_round(table, first, pick, report) {
                 Ok(round) => {
                     next = round.next;
                     written.extend(round.written);
-                    if matches!(pick.how, How::ToLeave(_)) {
-                        self.have_leave()?;
+                    match pick.how {
+                        How::ToLeave(_) => self.have_leave()?,
+                        How::Gently(pace) => self.rest(pace, began),
+                        How::Here | How::Alone | How::AtOnce => {}
                     }
                 }
                 Err(error) => {
@@ -242,13 +244,13 @@ impl Database {
             let mut encoder = ChunkEncoder::default();
             let encoded = those.iter().map(|chunk| match pick.how {
                 How::ToLeave(pool) => chunk.encode_in(&mut encoder, pool),
-                How::Here | How::Alone | How::Gently | How::AtOnce => chunk.encode(&mut encoder),
+                How::Here | How::Alone | How::Gently(_) | How::AtOnce => chunk.encode(&mut encoder),
             });
             let encoded = encoded.inspect(|_| albireo_env::give_way());
             encoded.collect::<Result<Vec<_>, _>>()
         };
         let encoded = match pick.how {
-            How::Gently => at_low_priority("albireo-encode", encode),
+            How::Gently(_) => at_low_priority("albireo-encode", encode),
             How::Here | How::Alone | How::AtOnce | How::ToLeave(_) => encode(),
         };
         let mut of_partitions: BTreeMap<PartitionId, Vec<(EncodedChunk, u64)>> = BTreeMap::new();
