@@ -25,6 +25,14 @@ const JOINED: f64 = 0.8;
 /// Rows of the side below which nothing is gained.
 const WORTHWHILE: f64 = 10_000.0;
 
+/// How what a sum below a join gives is called; no column of a user's is, whose names end in a number of ours.
+const EARLY_SUM: &str = "__early_sum_";
+
+/// Whether a function of an aggregation is a sum below a join.
+pub(crate) fn is_early_sum(name: &str) -> bool {
+    name.strip_prefix(EARLY_SUM).is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
+}
+
 /// Moves sums below joins in a whole plan.
 pub(crate) fn sum_early(plan: LogicalPlan, estimator: &Estimator<'_>) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|node| match &node {
@@ -112,7 +120,7 @@ fn rewrite(aggregate: &Aggregate, join: &Join, right: bool, keys: Vec<Expr>) -> 
     let mut early = Vec::with_capacity(aggregate.aggr_expr.len());
     let mut late = Vec::with_capacity(aggregate.aggr_expr.len());
     for (i, expr) in aggregate.aggr_expr.iter().enumerate() {
-        let name = format!("__early_sum_{i}");
+        let name = format!("{EARLY_SUM}{i}");
         let sum = unaliased(expr);
         early.push(sum.clone().alias(&name));
         let Expr::AggregateFunction(function) = sum else {

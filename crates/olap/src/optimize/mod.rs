@@ -19,7 +19,7 @@ use crate::relation::Snapshot;
 
 mod count_groups;
 mod dependencies;
-mod eager;
+pub(crate) mod eager;
 pub(crate) mod estimate;
 mod graph;
 mod join_order;

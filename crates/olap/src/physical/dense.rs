@@ -184,9 +184,11 @@ impl ExecutionPlan for DenseAggregate {
         };
         let reservation = MemoryConsumer::new("ArrayAggregateExec").register(context.memory_pool());
         let metrics = BaselineMetrics::new(&self.metrics, partition);
-        let table = Table::new(Arc::clone(&self.spec), reservation, metrics)?;
-        let batch_rows = context.session_config().batch_size();
-        let batches = futures::stream::once(aggregate(table, input, batch_rows))
+        let (spec, batch_rows) = (Arc::clone(&self.spec), context.session_config().batch_size());
+        // Each thread makes its own table: one alone would clear them all before the first starts.
+        let aggregated =
+            async move { aggregate(Table::new(spec, reservation, metrics)?, input, batch_rows).await };
+        let batches = futures::stream::once(aggregated)
             .map_ok(|batches| futures::stream::iter(batches.into_iter().map(Ok)))
             .try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.spec.schema), batches)))

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
+use datafusion::physical_optimizer::join_selection::JoinSelection;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
 mod accumulators;
 mod bounds;
 mod dense;
+mod early_sums;
 mod groups;
 mod in_scan;
 mod joins;
@@ -28,6 +30,8 @@ mod texts;
 pub(crate) fn rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     rules.insert(0, Arc::new(nullable::HideConstants));
+    let sides = rules.iter().position(|rule| rule.name() == JoinSelection::new().name());
+    rules.insert(sides.map_or(0, |at| at + 1), Arc::new(early_sums::LeaveInParts));
     // Before dynamic filters are made of the joins' keys: the last rule but the check of the plan.
     let last = FilterPushdown::new_post_optimization();
     let at = rules.iter().rposition(|rule| rule.name() == last.name()).unwrap_or(rules.len());
