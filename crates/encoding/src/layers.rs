@@ -129,6 +129,21 @@ impl<S: Section> Runs<S> {
         self.list().partition_point(|end| usize::from(u16::from_le_bytes(*end)) < row)
     }
 
+    /// The same, if it is not before run `from`: reads the ends from there on, so it is for what is not far.
+    #[inline]
+    pub(crate) fn find_from(&self, from: usize, row: usize) -> usize {
+        /// Ends that are passed at once, and compared side by side where it is one of them.
+        const TOGETHER: usize = 32;
+        let Ok(row) = u16::try_from(row) else { return self.list().len() };
+        let (list, mut run) = (self.list(), from);
+        let is_before = |end: &[u8; 2]| u16::from_le_bytes(*end) < row;
+        while list.get(run + TOGETHER - 1).is_some_and(is_before) {
+            run += TOGETHER;
+        }
+        let rest = list[run..].iter().take(TOGETHER);
+        run + usize::from(rest.map(|end| u16::from(is_before(end))).sum::<u16>())
+    }
+
     /// Calls `take` with each run that has some of `rows`, which ascend, and with how many of them; a search for each row.
     pub(crate) fn for_each_of(&self, rows: impl Iterator<Item = usize>, mut take: impl FnMut(usize, usize)) {
         let (list, mut run, mut times) = (self.list(), 0, 0);
@@ -296,5 +311,29 @@ pub(crate) mod keys {
 
     pub(crate) fn uuid(bytes: [u8; 16]) -> u128 {
         u128::from_be_bytes(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_of_a_row_is_found_from_any_before_it() {
+        for count in [1_usize, 2, 31, 32, 33, 64, 65, 100] {
+            // Runs of 1 to 3 rows, the last up to the last row that there can be.
+            let ends = (0..count).scan(0_u16, |end, run| {
+                *end = if run + 1 == count { u16::MAX } else { *end + 1 + (run % 3) as u16 };
+                Some(*end)
+            });
+            let ends: Vec<u8> = ends.flat_map(u16::to_le_bytes).collect();
+            let runs = Runs { count: count as u32, ends };
+            for row in (0..300).chain([usize::from(u16::MAX)]) {
+                let run = runs.find(row);
+                for from in 0..=run {
+                    assert_eq!(runs.find_from(from, row), run, "row {row} of {count} runs from {from}");
+                }
+            }
+        }
     }
 }

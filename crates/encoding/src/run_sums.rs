@@ -63,8 +63,9 @@ impl<S: Section> Column<S> {
             |run: usize| lasts.get(run).map_or(usize::MAX, |last| u16::from_le_bytes(*last) as usize + 1);
         let (mut run, mut start) = (0, 0);
         bits::for_each_range(mask, |rows| {
-            while end(run) <= rows.start {
-                (run, start) = (run + 1, end(run));
+            let first = runs.find_from(run, rows.start);
+            if first > run {
+                (run, start) = (first, end(first - 1));
             }
             // The range before may have ended in this run, and has taken it then.
             let mut is_known = to.runs.last().is_some_and(|last| last.rows.start as usize == start);
