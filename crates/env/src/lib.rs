@@ -35,7 +35,7 @@ pub use random::Seeds;
 pub use scratch::Scratch;
 pub use thread::{
     CoreWaits, JoinHandle, KeptCore, Turns, cores, cpu_time_ns, current_core, give_way, leave_core,
-    lower_priority, scope, spawn, spawn_detached, spawn_scoped,
+    lower_priority, process_cpu_time_ns, scope, spawn, spawn_detached, spawn_scoped,
 };
 
 /// Everything a database may touch outside its own memory. Cheap to clone; clones share state.

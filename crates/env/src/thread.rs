@@ -210,6 +210,11 @@ pub fn cpu_time_ns() -> u64 {
     clock_ns(rustix::time::ClockId::ThreadCPUTime)
 }
 
+/// The same of all threads of this process together. What threads have used that are on cores lags behind by up to a tick.
+pub fn process_cpu_time_ns() -> u64 {
+    clock_ns(rustix::time::ClockId::ProcessCPUTime)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -250,6 +255,19 @@ mod tests {
             work = std::hint::black_box(work + 1);
         }
         assert!(slept < 40_000_000, "{slept}");
+    }
+
+    #[test]
+    fn cpu_time_of_a_process_is_that_of_all_its_threads() {
+        let start = process_cpu_time_ns();
+        let works = || {
+            let start = cpu_time_ns();
+            while cpu_time_ns() - start < 10_000_000 {
+                std::hint::spin_loop();
+            }
+        };
+        spawn("works", works).unwrap().join().unwrap();
+        assert!(process_cpu_time_ns() - start >= 10_000_000);
     }
 
     #[test]

@@ -5,9 +5,9 @@
 //! measured is updates during these reads, and in as long a time in which the other thread sleeps. Between these, chunks
 //! leave again, and the page cache forgets the files: that is not measured.
 //!
-//! Alone too, the longest update is what the machine makes of it: its kernel's threads took the core for up to 4 ms, once in a
-//! second or so, and the host of the virtual machine stopped it for up to 28. So it is told turn by turn, and the median
-//! counts; what the host took is taken off where it is known.
+//! Alone too, the longest update is what the machine makes of it: threads of other processes and of the kernel took the core
+//! for up to 4 ms, once in a second or so, and the host of the virtual machine stopped it for up to 28. So what these took is
+//! taken off where it is known ([`crate::waits`]), and it is told turn by turn.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -73,9 +73,9 @@ impl Taken {
         &mut self.longest.last_mut().expect("one was added").1
     }
 
-    /// The longest of each turn, less what the host took, in microseconds.
+    /// The longest of each turn, less what the host and other processes took, in microseconds.
     fn longest_us(&self) -> Vec<f64> {
-        let longest = |turn: &[(u64, Longest)]| turn.iter().map(|(_, longest)| longest.less_host_ns).max();
+        let longest = |turn: &[(u64, Longest)]| turn.iter().map(|(_, longest)| longest.less_others_ns).max();
         self.longest.chunks(ROUNDS).filter_map(longest).map(|ns| ns as f64 / 1e3).collect()
     }
 }

@@ -137,13 +137,13 @@ pub struct FetchTimes {
     pub alone: Option<Quantiles>,
     /// How many there were.
     pub updates_alone: u64,
-    /// The longest of them in each turn, less what the host took, in microseconds.
+    /// The longest of them in each turn, less what the host and other processes took, in microseconds.
     pub alone_longest_us: Vec<f64>,
     /// How long updates took beside fetches, in microseconds.
     pub beside: Option<Quantiles>,
     /// How many there were.
     pub updates_beside: u64,
-    /// The longest of them in each turn, less what the host took, in microseconds.
+    /// The longest of them in each turn, less what the host and other processes took, in microseconds.
     pub beside_longest_us: Vec<f64>,
 }
 
@@ -239,7 +239,7 @@ impl LargerReport {
             let worst = |turns: &[f64]| turns.iter().copied().fold(0.0, f64::max) / 1e3;
             let (turns, alone) = (&fetches.beside_longest_us, worst(&fetches.alone_longest_us));
             let scale = Some(format!(
-                "the worst of {} turns, median {:.3} ms; without fetches {alone:.3} ms",
+                "the worst of {} turns, median {:.3} ms; without fetches {alone:.3} ms; less what other processes took",
                 turns.len(),
                 median(turns) / 1e3
             ));

@@ -297,7 +297,7 @@ fn beside(db: &Database, bulk: &Bulk, config: &StallConfig, clock: &Clock) -> Re
         alone_us: taken_alone.durations.quantiles(1000),
         latency_us: taken.durations.quantiles(1000),
         longest_on_core_us: taken.longest.on_core_ns as f64 / 1e3,
-        longest_less_host_us: taken.longest.less_host_ns as f64 / 1e3,
+        longest_less_others_us: taken.longest.less_others_ns as f64 / 1e3,
         machine_us: machine_ns(clock, took) as f64 / 1e3,
     })
 }

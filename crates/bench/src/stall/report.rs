@@ -43,9 +43,10 @@ pub struct Beside {
     pub latency_us: Option<Quantiles>,
     /// The longest beside it, less the time in which its thread waited for a core, in microseconds.
     pub longest_on_core_us: f64,
-    /// The longest beside it, less the time in which the host of a virtual machine gave the thread's core to others, in
-    /// microseconds. Only where it is certain: where the thread never left its core meanwhile.
-    pub longest_less_host_us: f64,
+    /// The longest beside it, less the time in which the host of a virtual machine gave the thread's core to others, where that
+    /// is certain because the thread never left its core meanwhile, and that in which other processes had the core; in
+    /// microseconds.
+    pub longest_less_others_us: f64,
     /// How long the machine stopped a thread that only read the clock, for as long as the statement took, likewise.
     pub machine_us: f64,
 }
@@ -102,7 +103,7 @@ impl StallReport {
     /// For people.
     pub fn table(&self) -> String {
         let mut text = format!(
-            "Point updates beside one statement; {} rows, {} partition(s)\n\n{:<30} {:>10} {:>9} {:>12} {:>6} {:>10} {:>10} {:>12} {:>12} {:>11}\n",
+            "Point updates beside one statement; {} rows, {} partition(s)\n\n{:<30} {:>10} {:>9} {:>12} {:>6} {:>10} {:>10} {:>12} {:>14} {:>11}\n",
             self.rows,
             self.partitions,
             "statement",
@@ -113,23 +114,23 @@ impl StallReport {
             "p99.9 us",
             "worst ms",
             "on a core ms",
-            "less host ms",
+            "less others ms",
             "machine ms"
         );
         for beside in self.by_statement().into_iter().flat_map(|(_, turns)| turns) {
             let p999 = beside.latency_us.map_or(f64::NAN, |latency| latency.p999);
             let Beside { statement, rows, seconds, per_second, .. } = beside;
             let (on_core, machine) = (beside.longest_on_core_us / 1e3, beside.machine_us / 1e3);
-            let less_host = beside.longest_less_host_us / 1e3;
+            let less_others = beside.longest_less_others_us / 1e3;
             let (share, worst) = (beside.share(), beside.worst_ms());
             let _ = writeln!(
                 text,
-                "{statement:<30} {rows:>10} {seconds:>9.3} {per_second:>12.0} {share:>5.0}% {p999:>10.1} {worst:>10.2} {on_core:>12.2} {less_host:>12.2} {machine:>11.2}"
+                "{statement:<30} {rows:>10} {seconds:>9.3} {per_second:>12.0} {share:>5.0}% {p999:>10.1} {worst:>10.2} {on_core:>12.2} {less_others:>14.2} {machine:>11.2}"
             );
         }
         text.push_str(
             "\nworst ms: the longest point update; on a core: less the time in which its thread waited for a core\n\
-             less host: less the time in which the host of the virtual machine gave the thread's core to others\n\
+             less others: less the time in which the host of the virtual machine or other processes had the thread's core\n\
              machine ms: the same of threads that only read the clock, as long as the statement took\n",
         );
         text
