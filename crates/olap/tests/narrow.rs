@@ -6,10 +6,11 @@ mod support;
 
 use std::sync::Arc;
 
-use albireo_base::SqlType;
+use albireo_base::{Decimal, SqlType, Value};
 use albireo_olap::memory::MemoryRelation;
 use albireo_olap::relation::Relation;
 use albireo_olap::{OlapConfig, RunOptions};
+use albireo_semantics::types::{Scalar, Type};
 use arrow::array::{
     ArrayRef, Date32Array, Decimal128Array, Int16Array, Int32Array, Int64Array, RecordBatch, StringViewArray,
     TimestampMicrosecondArray,
@@ -186,7 +187,6 @@ fn rows_gathered_from_sparse_chunks_are_those_that_pass() {
 
 #[test]
 fn null_parameter_finds_nothing_and_the_same_plan_then_finds_rows() {
-    use albireo_base::Value;
     let f = fixture(1);
     let types = [SqlType::SmallInt, SqlType::Integer];
     let prepared = f.prepare_with("select id from l where s = $1 and i > $2", &types).unwrap();
@@ -201,8 +201,66 @@ fn null_parameter_finds_nothing_and_the_same_plan_then_finds_rows() {
 }
 
 #[test]
-fn sums_taken_below_a_join_are_those_taken_above_it() {
+fn parameter_of_any_scale_is_compared_by_the_scan() {
     let f = fixture(1);
+    let any_scale = Type::Scalar(Scalar::Numeric { scale: None });
+    // Of the column are numbers with two digits behind the point, from -5000.00 to 5000.02.
+    let values = [
+        "-99999999999.999",
+        "-10000000000",
+        "-5000.005",
+        "-5000",
+        "-0.001",
+        "0",
+        "0.000",
+        "123.45",
+        "123.454",
+        "123.4500000000",
+        "5000.02",
+        "5000.021",
+        "9999999999.99",
+        "9999999999.991",
+    ];
+
+    // And what lies between one of them and the next.
+    let of_column = ["min(n)", "max(n)"].map(|of| f.rows(&format!("select {of} from l")).remove(0));
+    let between = of_column.iter().map(|text| {
+        let number = Decimal::parse(text).unwrap();
+        Decimal::new(number.unscaled * 10 + 4, 3).to_string()
+    });
+    let values: Vec<String> =
+        values.iter().map(ToString::to_string).chain(of_column.clone()).chain(between).collect();
+    for (op, mirrored) in [("<", ">"), ("<=", ">="), (">", "<"), (">=", "<=")] {
+        for condition in [format!("n {op} $1"), format!("$1 {mirrored} n")] {
+            let sql = format!("select id from l where {condition}");
+            let prepared = f.prepare_of(&sql, vec![any_scale.clone()]).unwrap();
+            let found = |value: Value| {
+                let output = f.olap.run(&prepared, &[value], &f.snapshot(), RunOptions::default()).unwrap();
+                let mut found = rows(&output.batches);
+                found.sort();
+                found
+            };
+            let zero = [Value::Decimal(Decimal::parse("0.5").unwrap())];
+            let plan = f.olap.explain(&prepared, &zero, &f.snapshot(), RunOptions::default()).unwrap();
+            assert!(!plan.contains("FilterExec"), "{plan}");
+            for value in &values {
+                let expected = sorted(&f, &format!("select id from l where n + 0 {op} {value}"));
+                let number = Value::Decimal(Decimal::parse(value).unwrap());
+                assert_eq!(found(number), expected, "{condition}, {value}");
+            }
+            assert!(found(Value::Null).is_empty());
+        }
+    }
+}
+
+#[test]
+fn sums_taken_below_a_join_are_those_taken_above_it() {
+    for threads in [1, 3] {
+        sums_below_joins_are_those_above(&fixture(threads), threads > 1);
+    }
+}
+
+fn sums_below_joins_are_those_above(f: &Fixture, are_parts: bool) {
     // `l` has about 30,000 rows in 40 values of i; those of `r` are not unique.
     let queries = [
         "select r.id, r.x, sum(l.n) as total from l join r on l.i = r.i{plus} group by r.id, r.x",
@@ -216,12 +274,18 @@ fn sums_taken_below_a_join_are_those_taken_above_it() {
         // A condition over both sides keeps the sum above the join.
         let late = query.replace("{plus}", " and (l.id >= 0 or r.x is null)");
         if !query.contains("l.s = 2") {
-            assert!(plan(&f, &early).contains("__early_sum_0"), "{early}\n{}", plan(&f, &early));
+            assert!(plan(f, &early).contains("__early_sum_0"), "{early}\n{}", plan(f, &early));
         }
-        assert!(!plan(&f, &late).contains("__early_sum"), "{late}");
-        let expected = sorted(&f, &late);
+        assert!(!plan(f, &late).contains("__early_sum"), "{late}");
+        let expected = sorted(f, &late);
         assert!(!expected.is_empty(), "{late}: useless as a test");
-        assert_eq!(sorted(&f, &early), expected, "{early}");
+        assert_eq!(sorted(f, &early), expected, "{early}");
+        // What the join looks up stays in parts, which the sum above it adds up.
+        let plan = plan(f, &early);
+        let merges = |line: &str| line.contains("FinalPartitioned") && line.contains("aggr=[__early_sum_0");
+        assert!(!plan.lines().any(merges), "{early}\n{plan}");
+        let has_parts = are_parts && !query.contains("l.s = 2");
+        assert_eq!(plan.contains("__early_sum_0[sum]"), has_parts, "{early}\n{plan}");
     }
     for other in [
         "select r.id, sum(l.n), count(*) from l join r on l.i = r.i group by r.id",
@@ -230,6 +294,6 @@ fn sums_taken_below_a_join_are_those_taken_above_it() {
         "select l.s, sum(l.n) from l join r on l.i = r.i group by l.s",
         "select r.id, sum(l.n + r.n) from l join r on l.i = r.i group by r.id",
     ] {
-        assert!(!plan(&f, other).contains("__early_sum"), "{other}");
+        assert!(!plan(f, other).contains("__early_sum"), "{other}");
     }
 }

@@ -4,6 +4,7 @@
 //! an error.
 
 pub(crate) mod arithmetic;
+pub(crate) mod compare;
 pub(crate) mod decimal;
 mod distinct;
 pub(crate) mod float;

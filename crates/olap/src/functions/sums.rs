@@ -56,6 +56,14 @@ pub(crate) fn is_sum(function: &AggregateUDF) -> bool {
     inner.is::<ExactAggregate>()
 }
 
+/// How what a sum below a join gives is called; no column of a user's is, whose names end in a number of ours.
+pub(crate) const EARLY_SUM: &str = "__early_sum_";
+
+/// Whether a function of an aggregation is a sum below a join.
+pub(crate) fn is_early_sum(name: &str) -> bool {
+    name.strip_prefix(EARLY_SUM).is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
+}
+
 /// What an exact aggregate computes.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {

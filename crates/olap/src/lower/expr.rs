@@ -26,7 +26,7 @@ use super::{EXPR_BYTES, Level, Lowering, Typed, take, unsupported};
 use crate::errors::{external, internal};
 use crate::functions::arithmetic::{self, Operation};
 use crate::functions::decimal::Shape;
-use crate::functions::{now, temporal};
+use crate::functions::{compare, now, temporal};
 use crate::types::decimal;
 use crate::values::arrow_of;
 use crate::values::numeric::OPEN;
@@ -188,14 +188,14 @@ impl Lowering<'_> {
 
     /// The order of two NUMERIC values of which one has a scale of its own; `None` for any others.
     fn ordered(&self, level: &Level, op: Operator, a: &Expr, b: &Expr) -> Result<Option<Planned>> {
-        if !super::compare::orders(op) || !matches!(a.ty, Type::Scalar(Scalar::Numeric { .. })) {
+        if !compare::orders(op) || !matches!(a.ty, Type::Scalar(Scalar::Numeric { .. })) {
             return Ok(None);
         }
         let (left, right) = (self.typed(level, a)?, self.typed(level, b)?);
         let numeric = |ty: &DataType| matches!(ty, DataType::Decimal128(..)) || *ty == OPEN;
         let open = left.1 == OPEN || right.1 == OPEN;
         let fits = open && numeric(&left.1) && numeric(&right.1);
-        Ok(fits.then(|| super::compare::compare(op, left.0, right.0)))
+        Ok(fits.then(|| compare::compare(op, left.0, right.0)))
     }
 
     /// Two values as Arrow compares them.

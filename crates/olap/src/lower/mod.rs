@@ -14,7 +14,6 @@
 //! Paper for subqueries: Neumann and Kemper, *Unnesting Arbitrary Queries*, BTW 2015.
 
 mod checks;
-mod compare;
 mod expr;
 mod free;
 mod from;

@@ -17,6 +17,7 @@ use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams}
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, Join, LogicalPlan};
 
 use super::estimate::{Estimator, plain_column};
+use crate::functions::sums::EARLY_SUM;
 
 /// Rows that a sum below the join must take together on average to be worth taking.
 const FEWER: f64 = 4.0;
@@ -24,14 +25,6 @@ const FEWER: f64 = 4.0;
 const JOINED: f64 = 0.8;
 /// Rows of the side below which nothing is gained.
 const WORTHWHILE: f64 = 10_000.0;
-
-/// How what a sum below a join gives is called; no column of a user's is, whose names end in a number of ours.
-const EARLY_SUM: &str = "__early_sum_";
-
-/// Whether a function of an aggregation is a sum below a join.
-pub(crate) fn is_early_sum(name: &str) -> bool {
-    name.strip_prefix(EARLY_SUM).is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
-}
 
 /// Moves sums below joins in a whole plan.
 pub(crate) fn sum_early(plan: LogicalPlan, estimator: &Estimator<'_>) -> Result<LogicalPlan> {

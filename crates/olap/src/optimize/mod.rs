@@ -19,7 +19,7 @@ use crate::relation::Snapshot;
 
 mod count_groups;
 mod dependencies;
-pub(crate) mod eager;
+mod eager;
 pub(crate) mod estimate;
 mod graph;
 mod join_order;

@@ -1,7 +1,7 @@
 //! Sums that were moved below a join are left in parts: who adds them up after it adds parts as well.
 //!
 //! Responsible for: leaving out the second half of such an aggregation, its exchange of rows and its final sums, where what
-//! it groups is what a join looks up. Not responsible for: moving sums ([`crate::optimize::eager`]).
+//! it groups is what a join looks up. Not responsible for: moving sums (`crate::optimize`).
 //!
 //! To merge the parts first takes longer than to look up a few more rows, and makes the join wait for all of them. Where the
 //! join keeps them in its table, or exchanges them itself, they are merged: there each row counts.
@@ -19,7 +19,7 @@ use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
-use crate::optimize::eager::is_early_sum;
+use crate::functions::sums::is_early_sum;
 
 /// The rule. It comes after the sides of joins are chosen, and before rows are exchanged for anybody.
 #[derive(Debug)]

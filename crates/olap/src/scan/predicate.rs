@@ -6,6 +6,7 @@
 //! A mask has a bit where the filter is *true*: NULL and false are the same to a WHERE.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use albireo_base::ColumnId;
@@ -16,7 +17,7 @@ use arrow::compute::kernels::cmp;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, Operator};
 use datafusion::physical_expr::{PhysicalExpr, expressions};
 use datafusion::physical_plan::metrics::Count;
@@ -25,6 +26,7 @@ use super::codes;
 use super::computed::{Computed, is_of_one_text};
 use super::pattern::Pattern;
 use super::zones::{self, Zone};
+use crate::functions::compare;
 use crate::relation::ChunkData;
 
 /// Longest IN list that is evaluated as a chain of comparisons.
@@ -186,6 +188,7 @@ impl Predicate {
                 let tests: Option<Vec<_>> = list.iter().map(|v| Self::test(c, one, v, schema)).collect();
                 Some(if *negated { Self::And(tests?) } else { Self::Or(tests?) })
             }
+            Expr::ScalarFunction(function) => Self::of_any_scale(function, schema),
             Expr::Like(like) => Pattern::read(like, column(&like.expr, schema)?, schema).map(Self::Like),
             Expr::IsNull(e) => Some(Self::IsNull { column: column(e, schema)?, negated: false }),
             Expr::IsNotNull(e) => Some(Self::IsNull { column: column(e, schema)?, negated: true }),
@@ -210,7 +213,52 @@ impl Predicate {
             return None;
         }
         let (value, least, most) = of_integer(ty, constant).or_else(|| of_decimal(ty, constant))?;
-        if (least..=most).contains(&value) {
+        Self::of_any(of, comparison, (value, least..=most), schema)
+    }
+
+    /// A comparison of a NUMERIC column with a constant of any scale, as parameters are.
+    fn of_any_scale(function: &ScalarFunction, schema: &SchemaRef) -> Option<Self> {
+        let comparison = Comparison::of(compare::operator_of(&function.func)?)?;
+        let [left, right] = function.args.as_slice() else { return None };
+        let (of, comparison, constant) = match (column(left, schema), column(right, schema)) {
+            (Some(of), None) => (of, comparison, right),
+            (None, Some(of)) => (of, comparison.mirrored(), left),
+            _ => return None,
+        };
+        let ty = schema.field(of.index()).data_type();
+        let &DataType::Decimal128(precision, scale) = ty else { return None };
+        let known = match constant {
+            Expr::Literal(value, _) => compare::constant_at_scale(value, u8::try_from(scale).ok()?)?,
+            // Only the shape matters until the parameters are bound.
+            Expr::Placeholder(_) => None,
+            _ => return None,
+        };
+        let Some((floor, is_exact)) = known else {
+            return Self::test(
+                of,
+                comparison,
+                &Expr::Literal(ScalarValue::try_new_null(ty).ok()?, None),
+                schema,
+            );
+        };
+        let comparison = match comparison {
+            Comparison::GreaterOrEqual if !is_exact => Comparison::Greater,
+            Comparison::Less if !is_exact => Comparison::LessOrEqual,
+            other => other,
+        };
+        let most = 10_i128.checked_pow(precision.into())? - 1;
+        Self::of_any(of, comparison, (floor, -most..=most), schema)
+    }
+
+    /// A comparison with a value that the column may have, if it is one of these, in units of its scale.
+    fn of_any(
+        of: ColumnId,
+        comparison: Comparison,
+        (value, range): (i128, RangeInclusive<i128>),
+        schema: &SchemaRef,
+    ) -> Option<Self> {
+        let ty = schema.field(of.index()).data_type();
+        if range.contains(&value) {
             let constant = match *ty {
                 DataType::Int16 => ScalarValue::Int16(i16::try_from(value).ok()),
                 DataType::Int32 => ScalarValue::Int32(i32::try_from(value).ok()),
@@ -221,7 +269,7 @@ impl Predicate {
             };
             return Self::test(of, comparison, &Expr::Literal(constant, None), schema);
         }
-        let is_above = value > most;
+        let is_above = value > *range.end();
         let holds = match comparison {
             Comparison::Equal => false,
             Comparison::NotEqual => true,

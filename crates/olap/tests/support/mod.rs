@@ -70,6 +70,11 @@ impl Fixture {
 
     /// Binds a query with parameters of these types and makes it ready to run.
     pub fn prepare_with(&self, sql: &str, parameters: &[SqlType]) -> Result<Arc<Prepared>, SqlError> {
+        self.prepare_of(sql, parameters.iter().map(|ty| Type::Scalar(Scalar::of(*ty))).collect())
+    }
+
+    /// The same with parameters of any types.
+    pub fn prepare_of(&self, sql: &str, parameters: Vec<Type>) -> Result<Arc<Prepared>, SqlError> {
         let statement = parse_one(sql)?;
         let mut catalog = Catalog::new();
         for relation in self.database.relations() {
@@ -78,7 +83,6 @@ impl Fixture {
             catalog = catalog.with(&changes);
         }
         let Statement::Query(query) = &statement else { panic!("{sql} is no query") };
-        let parameters: Vec<Type> = parameters.iter().map(|ty| Type::Scalar(Scalar::of(*ty))).collect();
         let mut outside = Outside { text: sql, files: self.olap.files(), parameters: &parameters };
         let plan = bind_select(&catalog, query, &mut outside)?;
         let known: Vec<_> = (0..).map(VariableId).zip(parameters.into_iter().map(Some)).collect();

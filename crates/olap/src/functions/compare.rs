@@ -3,13 +3,14 @@
 //! Responsible for: `<`, `<=`, `>`, `>=` where one side is [open](crate::values::numeric). Equality stays one of keys, by
 //! which rows are joined.
 
+use std::any::Any;
 use std::cmp::Ordering;
 
 use albireo_base::Decimal;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::datatypes::{DataType, Decimal128Type};
-use datafusion::common::Result;
+use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, Expr as Planned, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
@@ -19,14 +20,30 @@ use crate::errors::{external, internal};
 use crate::values::numeric::{self, OPEN};
 
 /// Whether an operator is one that [`compare`] computes.
-pub(super) fn orders(op: Operator) -> bool {
+pub(crate) fn orders(op: Operator) -> bool {
     matches!(op, Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
 }
 
 /// `left op right` of two NUMERIC values, each of one scale or open.
-pub(super) fn compare(op: Operator, left: Planned, right: Planned) -> Planned {
+pub(crate) fn compare(op: Operator, left: Planned, right: Planned) -> Planned {
     let signature = Signature::user_defined(Volatility::Immutable);
     ScalarUDF::new_from_impl(Compare { op, signature }).call(vec![left, right])
+}
+
+/// The operator of a function that [`compare`] has made.
+pub(crate) fn operator_of(function: &ScalarUDF) -> Option<Operator> {
+    let inner: &dyn Any = function.inner().as_ref();
+    inner.downcast_ref::<Compare>().map(|compare| compare.op)
+}
+
+/// A constant that a NUMERIC of a scale is compared with, `None` if it is NULL: the greatest number of that scale that is not
+/// above it, and whether it equals it. [`None`]: it is no NUMERIC.
+pub(crate) fn constant_at_scale(constant: &ScalarValue, scale: u8) -> Option<Option<(i128, bool)>> {
+    if constant.is_null() {
+        return Some(None);
+    }
+    let number = number_at(&constant.to_array().ok()?, 0).ok()?;
+    Some(Some(at_scale(number, scale)))
 }
 
 /// The function behind [`compare`].
@@ -82,7 +99,7 @@ impl ScalarUDFImpl for Compare {
             (ColumnarValue::Array(left), ColumnarValue::Array(right)) => both(left, right, wanted)?,
             (ColumnarValue::Scalar(left), ColumnarValue::Scalar(right)) => {
                 let result = both(&left.to_array()?, &right.to_array()?, wanted)?;
-                let value = datafusion::common::ScalarValue::try_from_array(&result, 0)?;
+                let value = ScalarValue::try_from_array(&result, 0)?;
                 return Ok(ColumnarValue::Scalar(value));
             }
         };
