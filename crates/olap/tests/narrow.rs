@@ -287,6 +287,16 @@ fn sums_below_joins_are_those_above(f: &Fixture, are_parts: bool) {
         let has_parts = are_parts && !query.contains("l.s = 2");
         assert_eq!(plan.contains("__early_sum_0[sum]"), has_parts, "{early}\n{plan}");
     }
+    // Rows that are one for each group stay so.
+    for query in [
+        "select r.id, d.i from r join (select distinct i from l) d on d.i = r.i",
+        "select r.id, d.i from (select distinct i from l) d join r on d.i = r.i",
+        "select r.id, d.i from (select distinct i from l) d join (select * from r where s = 2) r on d.i = r.i",
+        "select r.id, d.i, d.n from r join (select i, sum(n) as n from l group by i) d on d.i = r.i",
+    ] {
+        let expected = sorted(f, &query.replace("d.i = r.i", "d.i + 0 = r.i + 0"));
+        assert!(!expected.is_empty() && sorted(f, query) == expected, "{query}\n{}", plan(f, query));
+    }
     for other in [
         "select r.id, sum(l.n), count(*) from l join r on l.i = r.i group by r.id",
         "select r.id, sum(l.i) from l join r on l.i = r.i group by r.id",

@@ -54,7 +54,9 @@ fn in_parts(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Executio
 /// The first half of an aggregation of nothing but early sums, its columns named and typed as those of the second.
 fn parts_of(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let second = plan.downcast_ref::<AggregateExec>().filter(|second| {
+        // One without functions is a DISTINCT.
         *second.mode() == AggregateMode::FinalPartitioned
+            && !second.aggr_expr().is_empty()
             && second.aggr_expr().iter().all(|function| is_early_sum(function.name()))
     });
     let Some(second) = second else { return Ok(None) };
