@@ -8,7 +8,9 @@
 //! By default TPC-C runs for some seconds before. On request it runs until as many lines are cold as in the paper, which takes
 //! half a minute. It delivers 8 of 9 orders that it enters, so that the others wait ever longer: then what is cold has to be older.
 //!
-//! What is not the paper's is measured besides: all rows of the tables that grow are frozen by
+//! The thread rests three quarters of the time, as it does then; the paper's does not.
+//!
+//! What is not the paper's is measured besides, without rest: all rows of the tables that grow are frozen by
 //! `CALL albireo.freeze`, those too that are written meanwhile. Then deliveries find their orders and lines frozen.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -560,7 +560,8 @@ impl CompactionReport {
             let turns = LossTimes::percent(&loss.cold.per_second);
             let what = "loss of TPC-C throughput while freezing (paper 12.9 %)";
             let shown = Shown::new(what, "%", median(&turns), 10.0, 2.0);
-            let scale = format!("{:.2} M order lines", LossTimes::millions(&loss.cold.order_lines));
+            let frozen = LossTimes::millions(&loss.cold.order_lines);
+            let scale = format!("{frozen:.2} M order lines, a quarter of the time");
             lines.push(Line::new(shown, &scale, "12.9 %, of 18.3 M", turns));
         }
         if let Some(observers) = &self.observers {

@@ -380,8 +380,8 @@ pub(super) fn is_mostly_free(chunk: &ChunkView<'_>, live: usize) -> bool {
 }
 
 impl Database {
-    /// Freezes what nobody has written for long enough ([`crate::Config::freeze`]), on this thread. For a simulation; a
-    /// database that runs by itself does so.
+    /// Freezes what nobody has written for long enough ([`crate::Config::freeze`]), on this thread, which rests three quarters
+    /// of the time. For a simulation; a database that runs by itself does so.
     ///
     /// # Errors
     /// There is no memory; what was frozen before stays so.
