@@ -201,7 +201,7 @@ fn null_parameter_finds_nothing_and_the_same_plan_then_finds_rows() {
 }
 
 #[test]
-fn parameter_of_any_scale_is_compared_by_the_scan() {
+fn number_of_any_scale_is_compared_by_the_scan() {
     let f = fixture(1);
     let any_scale = Type::Scalar(Scalar::Numeric { scale: None });
     // Of the column are numbers with two digits behind the point, from -5000.00 to 5000.02.
@@ -247,6 +247,9 @@ fn parameter_of_any_scale_is_compared_by_the_scan() {
                 let expected = sorted(&f, &format!("select id from l where n + 0 {op} {value}"));
                 let number = Value::Decimal(Decimal::parse(value).unwrap());
                 assert_eq!(found(number), expected, "{condition}, {value}");
+                let literal = sql.replace("$1", value);
+                assert_eq!(sorted(&f, &literal), expected, "{literal}");
+                assert!(!self::plan(&f, &literal).contains("FilterExec"), "{literal}");
             }
             assert!(found(Value::Null).is_empty());
         }

@@ -67,6 +67,16 @@ impl Comparison {
         }
     }
 
+    /// Compares as well with the greatest value of a column that is not above a constant, which may lie between two of them.
+    fn of_floor(self, is_exact: bool) -> Option<Self> {
+        match self {
+            _ if is_exact => Some(self),
+            Self::Greater | Self::GreaterOrEqual => Some(Self::Greater),
+            Self::Less | Self::LessOrEqual => Some(Self::LessOrEqual),
+            Self::Equal | Self::NotEqual => None,
+        }
+    }
+
     fn apply(self, left: &dyn Datum, right: &dyn Datum) -> Result<BooleanArray, ArrowError> {
         match self {
             Self::Equal => cmp::eq(left, right),
@@ -212,8 +222,8 @@ impl Predicate {
         if constant.data_type() != *field.data_type() {
             return None;
         }
-        let (value, least, most) = of_integer(ty, constant).or_else(|| of_decimal(ty, constant))?;
-        Self::of_any(of, comparison, (value, least..=most), schema)
+        let ((value, is_exact), range) = of_integer(ty, constant).or_else(|| of_decimal(ty, constant))?;
+        Self::of_any(of, comparison.of_floor(is_exact)?, (value, range), schema)
     }
 
     /// A comparison of a NUMERIC column with a constant of any scale, as parameters are.
@@ -241,13 +251,8 @@ impl Predicate {
                 schema,
             );
         };
-        let comparison = match comparison {
-            Comparison::GreaterOrEqual if !is_exact => Comparison::Greater,
-            Comparison::Less if !is_exact => Comparison::LessOrEqual,
-            other => other,
-        };
         let most = 10_i128.checked_pow(precision.into())? - 1;
-        Self::of_any(of, comparison, (floor, -most..=most), schema)
+        Self::of_any(of, comparison.of_floor(is_exact)?, (floor, -most..=most), schema)
     }
 
     /// A comparison with a value that the column may have, if it is one of these, in units of its scale.
@@ -540,8 +545,11 @@ pub(crate) fn raw_constant(scalar: &ScalarValue) -> Option<i64> {
     }
 }
 
-/// A constant of a wider type than the integers of a column, and between what these are.
-fn of_integer(ty: &DataType, constant: &ScalarValue) -> Option<(i128, i128, i128)> {
+/// The greatest value of a column's type that is not above a constant, whether it equals it, and between what all values are.
+type Floored = ((i128, bool), RangeInclusive<i128>);
+
+/// A constant of a wider type than the integers of a column.
+fn of_integer(ty: &DataType, constant: &ScalarValue) -> Option<Floored> {
     let (least, most): (i64, i64) = match ty {
         DataType::Int16 => (i16::MIN.into(), i16::MAX.into()),
         DataType::Int32 => (i32::MIN.into(), i32::MAX.into()),
@@ -552,11 +560,11 @@ fn of_integer(ty: &DataType, constant: &ScalarValue) -> Option<(i128, i128, i128
         ScalarValue::Int64(value) => value?,
         _ => return None,
     };
-    Some((value.into(), least.into(), most.into()))
+    Some(((value.into(), true), least.into()..=most.into()))
 }
 
-/// As [`of_integer`], of decimals, in units of the column's scale. `None`, too, if that scale cannot say what it is.
-fn of_decimal(ty: &DataType, constant: &ScalarValue) -> Option<(i128, i128, i128)> {
+/// As [`of_integer`], of decimals, in units of the column's scale.
+fn of_decimal(ty: &DataType, constant: &ScalarValue) -> Option<Floored> {
     let &DataType::Decimal128(precision, scale) = ty else { return None };
     let &ScalarValue::Decimal128(Some(value), wide, wide_scale) = constant else { return None };
     let digits = |precision: u8, scale: i8| i16::from(precision) - i16::from(scale);
@@ -565,7 +573,7 @@ fn of_decimal(ty: &DataType, constant: &ScalarValue) -> Option<(i128, i128, i128
     }
     let more = 10_i128.checked_pow(u32::try_from(wide_scale.checked_sub(scale)?).ok()?)?;
     let most = 10_i128.checked_pow(precision.into())? - 1;
-    (value % more == 0).then_some((value / more, -most, most))
+    Some(((value.div_euclid(more), value.rem_euclid(more) == 0), -most..=most))
 }
 
 fn column(expr: &Expr, schema: &SchemaRef) -> Option<ColumnId> {
