@@ -60,7 +60,7 @@ impl<'c> Waits<'c> {
         let before = std::mem::replace(&mut self.so_far, now);
         let took_ns = at_ns - std::mem::replace(&mut self.at_ns, at_ns);
         let ran_ns = on_core_ns - std::mem::replace(&mut self.on_core_ns, on_core_ns);
-        let all_ran_ns = process_ns - std::mem::replace(&mut self.process_ns, process_ns);
+        let all_ran_ns = process_ns.saturating_sub(std::mem::replace(&mut self.process_ns, process_ns));
         let for_core_ns = now.waited_ns.saturating_sub(before.waited_ns);
         let has_stayed = self.waits.is_some() && before.count == now.count;
         Waited {

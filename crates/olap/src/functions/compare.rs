@@ -36,8 +36,8 @@ pub(crate) fn operator_of(function: &ScalarUDF) -> Option<Operator> {
     inner.downcast_ref::<Compare>().map(|compare| compare.op)
 }
 
-/// A constant that a NUMERIC of a scale is compared with, `None` if it is NULL: the greatest number of that scale that is not
-/// above it, and whether it equals it. [`None`]: it is no NUMERIC.
+/// The greatest number of a scale that is not above a constant, and whether it equals it; `Some(None)` if the constant is
+/// NULL, `None` if it is no NUMERIC.
 pub(crate) fn constant_at_scale(constant: &ScalarValue, scale: u8) -> Option<Option<(i128, bool)>> {
     if constant.is_null() {
         return Some(None);
