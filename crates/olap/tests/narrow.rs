@@ -240,8 +240,8 @@ fn number_of_any_scale_is_compared_by_the_scan() {
                 found.sort();
                 found
             };
-            let zero = [Value::Decimal(Decimal::parse("0.5").unwrap())];
-            let plan = f.olap.explain(&prepared, &zero, &f.snapshot(), RunOptions::default()).unwrap();
+            let half = [Value::Decimal(Decimal::parse("0.5").unwrap())];
+            let plan = f.olap.explain(&prepared, &half, &f.snapshot(), RunOptions::default()).unwrap();
             assert!(!plan.contains("FilterExec"), "{plan}");
             for value in &values {
                 let expected = sorted(&f, &format!("select id from l where n + 0 {op} {value}"));
@@ -252,6 +252,12 @@ fn number_of_any_scale_is_compared_by_the_scan() {
                 assert!(!self::plan(&f, &literal).contains("FilterExec"), "{literal}");
             }
             assert!(found(Value::Null).is_empty());
+        }
+        // A column that is rounded is no column.
+        for value in ["5.5", "0.0", "-123.4"] {
+            let rounded = format!("select id from l where n::numeric(12,1) {op} {value}");
+            let expected = format!("select id from l where (n + 0)::numeric(12,1) {op} {value}");
+            assert_eq!(sorted(&f, &rounded), sorted(&f, &expected), "{rounded}");
         }
     }
 }

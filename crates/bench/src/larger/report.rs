@@ -239,7 +239,7 @@ impl LargerReport {
             let worst = |turns: &[f64]| turns.iter().copied().fold(0.0, f64::max) / 1e3;
             let (turns, alone) = (&fetches.beside_longest_us, worst(&fetches.alone_longest_us));
             let scale = Some(format!(
-                "the worst of {} turns, median {:.3} ms; without fetches {alone:.3} ms; less what other processes took",
+                "the worst of {} turns, median {:.3} ms; without fetches {alone:.3} ms; less what the host and other processes took",
                 turns.len(),
                 median(turns) / 1e3
             ));

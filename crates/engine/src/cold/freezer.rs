@@ -159,8 +159,8 @@ impl Freezing {
         !told.is_closing
     }
 
-    /// Lets some time pass, or until the database closes.
-    fn rest(&self, rest: Duration) {
+    /// Lets some time pass, or until the database closes, or it is said anew when a table is frozen.
+    pub(super) fn rest(&self, rest: Duration) {
         let mut told = self.told.lock();
         if !told.is_closing && !rest.is_zero() {
             self.ends.wait_for(&mut told, rest);
@@ -355,7 +355,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// How long it rests now, when it has worked since `began`.
-    fn rest(self, began: u64, now: u64) -> Duration {
+    pub(super) fn rest(self, began: u64, now: u64) -> Duration {
         let rest = now.saturating_sub(began).saturating_mul(RESTS);
         Duration::from_nanos(rest.min(self.until.saturating_sub(now)))
     }
@@ -364,7 +364,7 @@ impl Pace {
 /// What is to be done with chunks of a table.
 pub(super) struct Due {
     table: TableHandle,
-    /// How long that is, in nanoseconds.
+    /// For how long nobody has written what is cold, in nanoseconds.
     after: u64,
     /// Nobody has written these for long enough.
     cold: BTreeMap<ChunkPlace, Cold>,
@@ -403,11 +403,6 @@ impl Database {
         self.inner.pool.shrink();
         self.inner.evicting.tidy();
         Ok(report)
-    }
-
-    /// Rests after a round of freezing that `began` then.
-    pub(super) fn rest(&self, pace: Pace, began: u64) {
-        self.inner.freezing.rest(pace.rest(began, self.inner.env.clock.now()));
     }
 
     /// What nobody has written for a moment, because memory is short. Chunks of which no row lives are emptied: how many bytes

@@ -197,7 +197,9 @@ impl Database {
                     written.extend(round.written);
                     match pick.how {
                         How::ToLeave(_) => self.have_leave()?,
-                        How::Gently(pace) => self.rest(pace, began),
+                        How::Gently(pace) => {
+                            self.inner.freezing.rest(pace.rest(began, self.inner.env.clock.now()));
+                        }
                         How::Here | How::Alone | How::AtOnce => {}
                     }
                 }

@@ -36,14 +36,13 @@ pub(crate) fn operator_of(function: &ScalarUDF) -> Option<Operator> {
     inner.downcast_ref::<Compare>().map(|compare| compare.op)
 }
 
-/// The greatest number of a scale that is not above a constant, and whether it equals it; `Some(None)` if the constant is
-/// NULL, `None` if it is no NUMERIC.
-pub(crate) fn constant_at_scale(constant: &ScalarValue, scale: u8) -> Option<Option<(i128, bool)>> {
+/// The greatest number of a scale that is not above a constant, and whether it equals it; `None` if that is NULL, or no
+/// NUMERIC.
+pub(crate) fn floor_of(constant: &ScalarValue, scale: u8) -> Option<(i128, bool)> {
     if constant.is_null() {
-        return Some(None);
+        return None;
     }
-    let number = number_at(&constant.to_array().ok()?, 0).ok()?;
-    Some(Some(at_scale(number, scale)))
+    Some(at_scale(number_at(&constant.to_array().ok()?, 0).ok()?, scale))
 }
 
 /// The function behind [`compare`].

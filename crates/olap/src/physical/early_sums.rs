@@ -64,13 +64,11 @@ fn parts_of(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPla
     let is_first =
         first.downcast_ref::<AggregateExec>().is_some_and(|first| *first.mode() == AggregateMode::Partial);
     let (parts, sums) = (first.schema(), second.schema());
-    let is_like = || {
-        parts.fields().len() == sums.fields().len()
-            && parts.fields().iter().zip(sums.fields()).all(|(part, sum)| {
-                part.data_type() == sum.data_type() && part.is_nullable() == sum.is_nullable()
-            })
-    };
-    if !is_first || !is_like() {
+    let is_like = parts.fields().len() == sums.fields().len()
+        && parts.fields().iter().zip(sums.fields()).all(|(part, sum)| {
+            part.data_type() == sum.data_type() && part.is_nullable() == sum.is_nullable()
+        });
+    if !is_first || !is_like {
         return Ok(None);
     }
     let columns = parts.fields().iter().zip(sums.fields()).enumerate().map(|(index, (part, sum))| {

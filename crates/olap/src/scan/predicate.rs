@@ -222,8 +222,8 @@ impl Predicate {
         if constant.data_type() != *field.data_type() {
             return None;
         }
-        let ((value, is_exact), range) = of_integer(ty, constant).or_else(|| of_decimal(ty, constant))?;
-        Self::of_any(of, comparison.of_floor(is_exact)?, (value, range), schema)
+        let floored = of_integer(ty, constant).or_else(|| of_decimal(ty, constant))?;
+        Self::of_floor(of, comparison, floored, schema)
     }
 
     /// A comparison of a NUMERIC column with a constant of any scale, as parameters are.
@@ -235,33 +235,31 @@ impl Predicate {
             (None, Some(of)) => (of, comparison.mirrored(), left),
             _ => return None,
         };
-        let ty = schema.field(of.index()).data_type();
-        let &DataType::Decimal128(precision, scale) = ty else { return None };
-        let known = match constant {
-            Expr::Literal(value, _) => compare::constant_at_scale(value, u8::try_from(scale).ok()?)?,
+        match constant {
+            Expr::Literal(constant, _) if !constant.is_null() => {
+                let floored = floor_of(schema.field(of.index()).data_type(), constant)?;
+                Self::of_floor(of, comparison, floored, schema)
+            }
             // Only the shape matters until the parameters are bound.
-            Expr::Placeholder(_) => None,
-            _ => return None,
-        };
-        let Some((floor, is_exact)) = known else {
-            return Self::test(
-                of,
-                comparison,
-                &Expr::Literal(ScalarValue::try_new_null(ty).ok()?, None),
-                schema,
-            );
-        };
-        let most = 10_i128.checked_pow(precision.into())? - 1;
-        Self::of_any(of, comparison.of_floor(is_exact)?, (floor, -most..=most), schema)
+            Expr::Literal(..) | Expr::Placeholder(_) => Self::of_null(of, comparison, schema),
+            _ => None,
+        }
     }
 
-    /// A comparison with a value that the column may have, if it is one of these, in units of its scale.
-    fn of_any(
+    /// A comparison with NULL, which holds for no row.
+    fn of_null(of: ColumnId, comparison: Comparison, schema: &SchemaRef) -> Option<Self> {
+        let null = ScalarValue::try_new_null(schema.field(of.index()).data_type()).ok()?;
+        Self::test(of, comparison, &Expr::Literal(null, None), schema)
+    }
+
+    /// A comparison with a constant of which this is known.
+    fn of_floor(
         of: ColumnId,
         comparison: Comparison,
-        (value, range): (i128, RangeInclusive<i128>),
+        ((value, is_exact), range): Floored,
         schema: &SchemaRef,
     ) -> Option<Self> {
+        let comparison = comparison.of_floor(is_exact)?;
         let ty = schema.field(of.index()).data_type();
         if range.contains(&value) {
             let constant = match *ty {
@@ -283,9 +281,7 @@ impl Predicate {
         };
         match holds {
             true => Some(Self::IsNull { column: of, negated: true }),
-            false => {
-                Self::test(of, comparison, &Expr::Literal(ScalarValue::try_new_null(ty).ok()?, None), schema)
-            }
+            false => Self::of_null(of, comparison, schema),
         }
     }
 
@@ -563,17 +559,21 @@ fn of_integer(ty: &DataType, constant: &ScalarValue) -> Option<Floored> {
     Some(((value.into(), true), least.into()..=most.into()))
 }
 
-/// As [`of_integer`], of decimals, in units of the column's scale.
+/// As [`of_integer`], of decimals, in units of the column's scale; the constant has as many digits on both sides of the point.
 fn of_decimal(ty: &DataType, constant: &ScalarValue) -> Option<Floored> {
     let &DataType::Decimal128(precision, scale) = ty else { return None };
-    let &ScalarValue::Decimal128(Some(value), wide, wide_scale) = constant else { return None };
+    let &ScalarValue::Decimal128(_, wide, wide_scale) = constant else { return None };
     let digits = |precision: u8, scale: i8| i16::from(precision) - i16::from(scale);
-    if digits(wide, wide_scale) < digits(precision, scale) {
-        return None;
-    }
-    let more = 10_i128.checked_pow(u32::try_from(wide_scale.checked_sub(scale)?).ok()?)?;
+    let is_wide = wide_scale >= scale && digits(wide, wide_scale) >= digits(precision, scale);
+    if is_wide { floor_of(ty, constant) } else { None }
+}
+
+/// A constant of any scale, not NULL, in units of the scale of a NUMERIC column.
+fn floor_of(ty: &DataType, constant: &ScalarValue) -> Option<Floored> {
+    let &DataType::Decimal128(precision, scale) = ty else { return None };
+    let floor = compare::floor_of(constant, u8::try_from(scale).ok()?)?;
     let most = 10_i128.checked_pow(precision.into())? - 1;
-    Some(((value.div_euclid(more), value.rem_euclid(more) == 0), -most..=most))
+    Some((floor, -most..=most))
 }
 
 fn column(expr: &Expr, schema: &SchemaRef) -> Option<ColumnId> {
