@@ -112,8 +112,8 @@ impl Sql for Embedded {
     }
 
     fn canceller(&self) -> Canceller {
-        let connection = self.connection.clone();
-        Box::new(move || connection.cancel())
+        let token = self.connection.cancel_token();
+        Box::new(move || token.cancel())
     }
 
     fn progress(&self) -> ProgressReader {

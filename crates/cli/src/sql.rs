@@ -8,7 +8,7 @@ use arrow::record_batch::RecordBatch;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
-/// Stops what [`Sql::execute`] is doing; may be called from any thread at any time.
+/// Stops what [`Sql::execute`] is doing, or is about to do; may be called from any thread at any time.
 pub type Canceller = Box<dyn Fn() + Send>;
 
 /// How far what [`Sql::execute`] does is, if it tells; may be called from any thread at any time.
@@ -38,7 +38,7 @@ pub trait Sql {
         Err(SqlError::unsupported(sql))
     }
 
-    /// What cancels the statement that runs when it is called.
+    /// What cancels the next statement, whether it runs yet or not.
     fn canceller(&self) -> Canceller;
 
     /// What tells how far the statement that runs when it is called is.

@@ -172,6 +172,7 @@ impl TestRun<'_> {
     /// Runs statements whose changes stay.
     fn set_up(&self, name: &str, steps: &[Step], reporter: &mut Reporter<'_>) -> Result<(), Stop> {
         for step in steps {
+            self.begin()?;
             let outcome = self.connection.execute(&step.text);
             self.check_interrupt()?;
             match outcome {
@@ -188,6 +189,7 @@ impl TestRun<'_> {
     fn test(&self, test: &Test, reporter: &mut Reporter<'_>) -> Result<(), Stop> {
         let started = self.env.clock.now();
         let at = Cell::new(0);
+        self.begin()?;
         let outcome = self.connection.rolled_back(|trial| {
             let steps = test.steps.iter().enumerate();
             steps.map(|(index, step)| (at.set(index), check(trial, step)).1).find_map(|failure| failure)
@@ -200,6 +202,12 @@ impl TestRun<'_> {
         let elapsed_ns = self.env.clock.now() - started;
         reporter.test(Ran { name: test.name.clone(), line: test.line, elapsed_ns, failure })?;
         Ok(())
+    }
+
+    /// To be called before what can be interrupted: a Ctrl-C is seen here, or stops that however late it begins.
+    fn begin(&self) -> Result<(), Stop> {
+        drop(self.connection.cancel_token());
+        self.check_interrupt()
     }
 
     fn check_interrupt(&self) -> Result<(), Stop> {
@@ -229,4 +237,41 @@ fn is_true(result: &QueryResult) -> bool {
     }
     let rows = result.rows();
     !rows.is_empty() && rows.iter().all(|row| row[0] == Value::Bool(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::ReportFormat;
+
+    /// Is read by somebody who presses Ctrl-C at the first line.
+    struct Pressing<'a> {
+        interrupt: &'a Interrupt,
+        written: Vec<u8>,
+    }
+
+    impl Write for Pressing<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.interrupt.request();
+            self.written.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn interrupt_between_two_tests_ends_the_run_before_the_second() {
+        let interrupt = Interrupt::default();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/procedures/endless.sql");
+        let args =
+            TestArgs { files: vec![path], load: Vec::new(), format: ReportFormat::Table, partitions: 1 };
+        let mut out = Pressing { interrupt: &interrupt, written: Vec::new() };
+        let mut err = Vec::new();
+        let mut reporter = Reporter::new(args.format, &mut out, &mut err);
+        let result = run_files(&args, &Env::real(), &interrupt, &mut reporter);
+        assert!(matches!(result, Err(Stop::Interrupted)));
+        assert!(out.written.starts_with(b"ok short"));
+    }
 }

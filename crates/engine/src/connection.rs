@@ -33,14 +33,23 @@ use crate::{BackupOptions, Database, Outcome, QueryResult, ReadOnlySession};
 use block::Block;
 
 /// One client of a database: its settings and at most one open transaction. Statements run one
-/// after another; [`Connection::cancel_token`] stops the running one from another thread.
+/// after another; [`Connection::cancel`] stops the running one from another thread.
 pub struct Connection {
     database: Database,
     state: Mutex<State>,
-    cancel: Mutex<CancelToken>,
+    cancel: Mutex<Cancelling>,
     progress: StatementProgress,
     /// What it has locked.
     locks: Arc<LockOwner>,
+}
+
+/// What stops a connection's statements.
+#[derive(Default)]
+struct Cancelling {
+    /// That of the running statement, or of the next one.
+    token: CancelToken,
+    /// Somebody has asked for the token of the next statement, so that one takes it, cancelled or not.
+    handed_out: bool,
 }
 
 #[derive(Default)]
@@ -113,9 +122,19 @@ impl Connection {
     }
 
     /// Stops the running statement, and those of its text that follow: they end with 57014 within
-    /// about ten milliseconds. Without a running statement nothing happens.
+    /// about ten milliseconds. Without a running statement nothing happens, unless the token of the next
+    /// one was asked for ([`Connection::cancel_token`]).
     pub fn cancel(&self) {
-        self.cancel.lock().cancel();
+        self.cancel.lock().token.cancel();
+    }
+
+    /// What stops the next statement, or all of the next text of statements, or the next
+    /// [`Connection::rolled_back`]. Unlike [`Connection::cancel`] it is never too early: a statement whose
+    /// token was cancelled before it began ends with 57014 too. To be called while nothing runs.
+    pub fn cancel_token(&self) -> CancelToken {
+        let token = CancelToken::new();
+        *self.cancel.lock() = Cancelling { token: token.clone(), handed_out: true };
+        token
     }
 
     /// How far the running statement is, asked from another thread: a COPY or CREATE INDEX. `None` if no
@@ -129,12 +148,13 @@ impl Connection {
     /// # Errors
     /// The first failing statement's; its position counts in the whole text.
     pub fn execute(&self, sql: &str) -> Result<Vec<Outcome>, SqlError> {
-        let cancel = self.begin_statement();
+        let cancel = self.begin_statement()?;
         if let Some(outcome) = self.run_kept(sql, &[], Wanted::Any, &cancel) {
             return outcome.map(|outcome| vec![outcome]);
         }
         let mut outcomes = Vec::new();
-        for statement in self.budget(&cancel).within(|| albireo_sql::split(sql))? {
+        let split = self.budget(&cancel).within(|| albireo_sql::split(sql));
+        for statement in self.failing(split)? {
             let outcome = match self.run_kept(statement.text, &[], Wanted::Any, &cancel) {
                 Some(outcome) => outcome,
                 None => self.run_text(statement.text, &[], &cancel),
@@ -149,7 +169,7 @@ impl Connection {
     /// # Errors
     /// As [`Database::execute_with`].
     pub fn execute_with(&self, sql: &str, parameters: &[Value]) -> Result<Outcome, SqlError> {
-        let cancel = self.begin_statement();
+        let cancel = self.begin_statement()?;
         match self.run_kept(sql, parameters, Wanted::Any, &cancel) {
             Some(outcome) => outcome,
             None => self.run_text(sql, parameters, &cancel),
@@ -161,18 +181,19 @@ impl Connection {
     /// # Errors
     /// As [`Database::query`].
     pub fn query(&self, sql: &str, parameters: &[Value]) -> Result<QueryResult, SqlError> {
-        let cancel = self.begin_statement();
+        let cancel = self.begin_statement()?;
         if let Some(outcome) = self.run_kept(sql, parameters, Wanted::Queries, &cancel) {
             return outcome.and_then(Outcome::into_rows);
         }
-        self.budget(&cancel).within(|| {
+        let done = self.budget(&cancel).within(|| {
             let statement = albireo_sql::parse_one(sql)?;
             let done = match advisory::calls(&statement) {
                 Some(calls) => self.run_advisory((&calls, sql), parameters, &cancel),
                 None => self.query_parsed(&statement, sql, parameters, &cancel),
             };
             done.and_then(Outcome::into_rows)
-        })
+        });
+        self.failing(done)
     }
 
     /// Runs `COPY ... FROM STDIN`: loads the rows that `reader` gives until its end, or until the line `\\.` in
@@ -207,8 +228,9 @@ impl Connection {
     }
 
     fn copy_client(&self, sql: &str, client: Client<'_>) -> Result<u64, SqlError> {
-        let cancel = self.begin_statement();
-        self.budget(&cancel).within(|| self.copy_within(sql, client, &cancel))
+        let cancel = self.begin_statement()?;
+        let done = self.budget(&cancel).within(|| self.copy_within(sql, client, &cancel));
+        self.failing(done)
     }
 
     fn copy_within(&self, sql: &str, client: Client<'_>, cancel: &CancelToken) -> Result<u64, SqlError> {
@@ -224,10 +246,8 @@ impl Connection {
             }
             state.settings.clone()
         };
-        let result = self.copy(&parsed, sql, &settings, cancel, client);
-        let mut state = self.state.lock();
-        state.failed |= result.is_err() && state.in_block();
-        result.map(|outcome| match outcome {
+        let copied = self.copy(&parsed, sql, &settings, cancel, client);
+        copied.map(|outcome| match outcome {
             Outcome::Done { rows, .. } => rows,
             Outcome::Rows(_) => 0,
         })
@@ -274,11 +294,12 @@ impl Connection {
     /// itself for ever.
     ///
     /// # Errors
-    /// 25006 if a read-only transaction is open; XX000 if `work` panicked.
+    /// 25006 if a read-only transaction is open; 57014 if its token was cancelled before it began; XX000 if
+    /// `work` panicked.
     pub fn rolled_back<R>(&self, work: impl FnOnce(&mut Trial<'_>) -> R) -> Result<R, SqlError> {
         self.refuse_in_session("change anything")?;
         self.refuse_writing("a transaction that is rolled back")?;
-        let cancel = self.begin_statement();
+        let cancel = self.begin_statement()?;
         let settings = self.state.lock().settings.clone();
         self.database.try_out(&settings, &cancel, work)
     }
@@ -353,13 +374,30 @@ impl Connection {
         self.leave_block(rows.map(Outcome::Rows))
     }
 
-    fn begin_statement(&self) -> CancelToken {
+    /// # Errors
+    /// 57014 if it was cancelled before.
+    fn begin_statement(&self) -> Result<CancelToken, SqlError> {
         self.database.before_statement();
-        let mut current = self.cancel.lock();
-        if current.is_cancelled() {
-            *current = CancelToken::new();
+        let (token, handed_out) = {
+            let mut current = self.cancel.lock();
+            let handed_out = std::mem::take(&mut current.handed_out);
+            if current.token.is_cancelled() && !handed_out {
+                current.token = CancelToken::new();
+            }
+            (current.token.clone(), handed_out)
+        };
+        match handed_out && token.is_cancelled() {
+            true => self.failing(Err(cancelled())),
+            false => Ok(token),
         }
-        current.clone()
+    }
+
+    /// What a statement gave; its error, one in its syntax too, fails the open transaction.
+    fn failing<T>(&self, done: Result<T, SqlError>) -> Result<T, SqlError> {
+        if done.is_err() {
+            self.fail();
+        }
+        done
     }
 
     /// What working out the next statement may take.
@@ -369,7 +407,7 @@ impl Connection {
 
     fn run_text(&self, text: &str, parameters: &[Value], cancel: &CancelToken) -> Result<Outcome, SqlError> {
         let run = || self.budget(cancel).within(|| self.run_within(text, parameters, cancel));
-        crate::errors::or_unreadable(run)
+        self.failing(crate::errors::or_unreadable(run))
     }
 
     fn run_within(
@@ -379,7 +417,7 @@ impl Connection {
         cancel: &CancelToken,
     ) -> Result<Outcome, SqlError> {
         if cancel.is_cancelled() {
-            return Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request"));
+            return Err(cancelled());
         }
         if durability::is_checkpoint(text)? {
             return self.checkpoint();
@@ -401,11 +439,7 @@ impl Connection {
         if self.state.lock().failed && class != StatementClass::Transaction {
             return Err(aborted());
         }
-        let result = self.run_class(class, &parsed, text, parameters, cancel);
-        if result.is_err() {
-            self.fail();
-        }
-        result
+        self.run_class(class, &parsed, text, parameters, cancel)
     }
 
     fn run_class(
@@ -478,7 +512,7 @@ impl Connection {
         }
         let report = self.database.freeze_table(table, &|| !cancel.is_cancelled())?;
         if cancel.is_cancelled() {
-            return Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request"));
+            return Err(cancelled());
         }
         let done = format!(
             "{} chunks of \"{table}\" frozen, in {} bytes; {} left as they are",
@@ -508,7 +542,7 @@ impl Connection {
         }
         let report = self.database.verify_evicted(&|| !cancel.is_cancelled());
         if cancel.is_cancelled() {
-            return Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request"));
+            return Err(cancelled());
         }
         let VerifyReport { chunks, bytes } = report?;
         let read = format!("evicted rows of {chunks} chunks are sound: {bytes} bytes read");
@@ -562,23 +596,15 @@ impl Connection {
             return done;
         }
         let calls = matches!(statement, RoutineStatement::Call(_));
-        let allowed = routines::deed(&statement).map_or(Ok(()), |deed| {
+        if let Some(deed) = routines::deed(&statement) {
             self.refuse_writing("a definition of a routine")?;
-            self.refuse_in_session(deed)
-        });
-        let result = match allowed {
-            Ok(()) if !calls && !parameters.is_empty() => {
-                Err(SqlError::unsupported("a definition or EXPLAIN of a routine with parameters"))
-            }
-            Ok(()) => {
-                let limits = self.database.limits(&settings, cancel);
-                self.database.run_routine_statement(statement, text, parameters, &limits)
-            }
-            Err(error) => Err(error),
-        };
-        let mut state = self.state.lock();
-        state.failed |= result.is_err() && state.in_block();
-        result
+            self.refuse_in_session(deed)?;
+        }
+        if !calls && !parameters.is_empty() {
+            return Err(SqlError::unsupported("a definition or EXPLAIN of a routine with parameters"));
+        }
+        let limits = self.database.limits(&settings, cancel);
+        self.database.run_routine_statement(statement, text, parameters, &limits)
     }
 
     fn query_parsed(
@@ -705,6 +731,10 @@ impl Connection {
 }
 
 /// 25P02.
+fn cancelled() -> SqlError {
+    SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
+}
+
 fn aborted() -> SqlError {
     let text = "current transaction is aborted, commands ignored until end of transaction block";
     SqlError::new(SqlState(*b"25P02"), text).with_hint("Use ROLLBACK.")

@@ -333,6 +333,43 @@ fn failed_block_takes_nothing_but_its_end() {
     );
 }
 
+type Statement<'a> = &'a dyn Fn() -> Result<(), SqlError>;
+
+#[test]
+fn every_error_fails_the_block_be_it_found_early_or_late() {
+    let db = database(1);
+    let connection = db.connect();
+    let cancelled = || {
+        connection.cancel_token().cancel();
+        connection.execute("SELECT 1").map(drop)
+    };
+    let statements: [(&str, Statement<'_>); 9] = [
+        ("42601", &|| connection.execute("SELEC 1").map(drop)),
+        ("42601", &|| connection.execute("SELECT 'open").map(drop)),
+        ("42601", &|| connection.execute_with("SELEC $1", &[1.into()]).map(drop)),
+        ("42601", &|| connection.query("SELEC 1", &[]).map(drop)),
+        ("42P01", &|| connection.query("SELECT * FROM nowhere", &[]).map(drop)),
+        ("42601", &|| connection.copy_from("COPI test FROM STDIN", &b""[..]).map(drop)),
+        ("42P01", &|| connection.copy_from("COPY nowhere FROM STDIN", &b""[..]).map(drop)),
+        ("0A000", &|| connection.execute("CREATE TABLE other (a INTEGER)").map(drop)),
+        ("57014", &cancelled),
+    ];
+    for (number, (expected, statement)) in statements.iter().enumerate() {
+        connection.execute("BEGIN; UPDATE test SET value = 11 WHERE id = 1").unwrap();
+        assert_eq!(statement().unwrap_err().state().to_string(), *expected, "{number}");
+        assert_eq!(told(connection.execute("SELECT 1")), "25P02", "{number}");
+        // As in PostgreSQL, a COMMIT takes back what was done.
+        connection.execute("COMMIT").unwrap();
+        assert_eq!(told(db.execute("SELECT value FROM test WHERE id = 1")), "10", "{number}");
+    }
+    for (number, (_, statement)) in statements.iter().enumerate() {
+        connection.execute("BEGIN READ ONLY").unwrap();
+        statement().unwrap_err();
+        assert_eq!(told(connection.execute("SELECT 1")), "25P02", "{number}");
+        connection.execute("ROLLBACK").unwrap();
+    }
+}
+
 #[test]
 fn savepoints_take_back_a_part() {
     let db = database(2);

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use albireo::{CancelToken, Config, Database, Outcome};
+use albireo::{CancelToken, Config, Database, Outcome, SqlError, Value};
 use albireo_testing::wait_until;
 
 use crate::support::{ask, filled, is_well, run, show, small, state};
@@ -81,6 +81,37 @@ fn query_cancelled_from_another_thread_ends_and_the_connection_goes_on() {
     assert_eq!(state(&error), "57014", "{error}");
     canceller.unwrap().join().unwrap();
     assert_eq!(show(&connection.query("SELECT count(*) FROM t", &[]).unwrap()), "500");
+}
+
+#[test]
+fn statement_whose_token_was_cancelled_before_it_began_is_the_only_one_that_ends() {
+    let db = filled(small(), ENDLESS_ROWS);
+    let connection = db.connect();
+    // Too early: nothing runs.
+    connection.cancel();
+    let count = || show(&connection.query("SELECT count(*) FROM t", &[]).unwrap());
+    assert_eq!(count(), "500");
+    let statements: [&dyn Fn() -> SqlError; 6] = [
+        &|| connection.query("SELECT count(*) FROM t", &[]).unwrap_err(),
+        &|| connection.execute("DELETE FROM t; DELETE FROM t").unwrap_err(),
+        &|| connection.execute_with("DELETE FROM t WHERE a < $1", &[Value::Integer(9)]).unwrap_err(),
+        &|| connection.execute("CREATE TABLE other (a INTEGER)").unwrap_err(),
+        &|| connection.copy_from("COPY t (a) FROM STDIN", "1000\n".as_bytes()).unwrap_err(),
+        &|| connection.rolled_back(|trial| drop(trial.run("DELETE FROM t", &[]))).unwrap_err(),
+    ];
+    for (number, statement) in statements.iter().enumerate() {
+        let token = connection.cancel_token();
+        // By the token, and by the connection.
+        if number % 2 == 0 {
+            token.cancel()
+        } else {
+            connection.cancel()
+        }
+        let error = statement();
+        assert_eq!(state(&error), "57014", "{number}: {error}");
+        assert_eq!(count(), "500", "{number}");
+    }
+    assert!(connection.execute("SELECT * FROM other").is_err());
 }
 
 #[test]
