@@ -14,25 +14,32 @@ use arrow::buffer::BooleanBuffer;
 use super::exec::ScanStream;
 use crate::relation::ReadAhead;
 
-/// The fewest and the most chunks that are taken together: a column has some 16 to 64 KB in each.
-const TOGETHER: RangeInclusive<usize> = 4..=16;
-/// How many times a partition takes chunks, so that all partitions end at about the same time, unless it were fewer than the
-/// fewest.
-const TURNS: usize = 8;
+/// The fewest and the most chunks that are taken together. A column has some 4 to 64 KB in each, and a request to the disk
+/// costs as much as 70 KB.
+const TOGETHER: RangeInclusive<usize> = 4..=32;
+/// A partition takes one of so many of the chunks that are its share of what is left, so that all partitions end at about the
+/// same time.
+const TURNS: usize = 2;
 
 /// The chunks that a partition has taken.
 #[derive(Default)]
 pub(super) struct Turn {
     left: Range<usize>,
-    together: usize,
+    /// Of a relation that is mostly away: among how many partitions chunks are shared.
+    partitions: Option<usize>,
     pub(super) ahead: ReadAhead,
 }
 
 impl Turn {
-    /// Of a scan of so many chunks by so many partitions.
-    pub(super) fn of(chunks: usize, partitions: usize, is_away: bool) -> Self {
-        let together = (chunks / (partitions * TURNS)).clamp(*TOGETHER.start(), *TOGETHER.end());
-        Self { together: if is_away { together } else { 1 }, ..Self::default() }
+    /// Of a scan by so many partitions.
+    pub(super) fn of(partitions: usize, is_away: bool) -> Self {
+        Self { partitions: is_away.then_some(partitions), ..Self::default() }
+    }
+
+    /// How many chunks are taken together of so many that are left.
+    fn together(&self, left: usize) -> usize {
+        self.partitions
+            .map_or(1, |partitions| (left / (partitions * TURNS)).clamp(*TOGETHER.start(), *TOGETHER.end()))
     }
 }
 
@@ -42,8 +49,13 @@ impl ScanStream {
         if let Some(i) = self.turn.left.next() {
             return Some(i);
         }
-        let first = self.next_chunk.fetch_add(self.turn.together, Ordering::Relaxed);
-        self.turn.left = first..(first + self.turn.together).min(self.spec.data.chunk_count());
+        let (count, turn) = (self.spec.data.chunk_count(), &self.turn);
+        let end_of = |first: usize| count.min(first + turn.together(count.saturating_sub(first)));
+        let drawn = self.next_chunk.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |first| {
+            (first < count).then(|| end_of(first))
+        });
+        let first = drawn.ok()?;
+        self.turn.left = first..end_of(first);
         if self.turn.left.len() > 1 {
             self.plan();
         }
@@ -65,5 +77,24 @@ impl ScanStream {
                 chunk.plan(&spec.columns_read(&open), &mut self.turn.ahead);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_long_at_first_and_short_at_the_end() {
+        let turn = Turn::of(6, true);
+        let (mut left, mut turns) = (830, Vec::new());
+        while left > 0 {
+            turns.push(turn.together(left).min(left));
+            left -= turns[turns.len() - 1];
+        }
+        assert!(turns.is_sorted_by(|before, after| before >= after), "{turns:?}");
+        assert_eq!((turns[0], turns[20], turns.iter().sum()), (32, 19, 830));
+        assert!(turns[turns.len() - 6..].iter().all(|chunks| *chunks <= 4), "{turns:?}");
+        assert_eq!(Turn::of(6, false).together(830), 1);
     }
 }

@@ -503,11 +503,7 @@ impl ScanStream {
             coalescer: BatchCoalescer::new(Arc::clone(&schema), exec.spec.batch_rows),
             schema,
             next_chunk: Arc::clone(&exec.next_chunk),
-            turn: Turn::of(
-                exec.spec.data.chunk_count(),
-                exec.properties.partitioning.partition_count(),
-                exec.spec.is_away,
-            ),
+            turn: Turn::of(exec.properties.partitioning.partition_count(), exec.spec.is_away),
             dynamic: DynamicPruning::new(&exec.dynamic),
             zones: Zones { readers: vec![None; exec.spec.relation.columns.len()] },
             masks: Masks { readers: vec![None; exec.spec.relation.columns.len()] },
