@@ -28,9 +28,6 @@ const POINT: &str = "UPDATE hot SET hits = hits + 1 WHERE id = $1";
 const READ: &str = "SELECT t FROM cold WHERE id = $1";
 /// Times that all chunks are fetched, for each turn.
 const ROUNDS: usize = 4;
-/// Turns for each one of other experiments, which take seconds: the host stops this machine for some milliseconds, several times
-/// in a second, and then for a minute not at all.
-const TURNS: usize = 5;
 /// What was done before is over then: threads that queries used take cores for some milliseconds.
 const SETTLES: Duration = Duration::from_millis(10);
 /// Texts that no encoding makes short.
@@ -125,7 +122,7 @@ impl Bench<'_> {
         let (connection, mut durations) = (db.connect(), Durations::default());
         // The first is not measured: it tells how long to sleep.
         let mut took = self.round(db, &connection, cold, |_| {}, &mut Durations::default())?;
-        for round in 0..ROUNDS * TURNS * self.config.turns {
+        for round in 0..ROUNDS * self.config.turns {
             if self.cancel.is_cancelled() {
                 break;
             }
