@@ -730,11 +730,12 @@ impl Connection {
     }
 }
 
-/// 25P02.
+/// 57014.
 fn cancelled() -> SqlError {
     SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
 }
 
+/// 25P02.
 fn aborted() -> SqlError {
     let text = "current transaction is aborted, commands ignored until end of transaction block";
     SqlError::new(SqlState(*b"25P02"), text).with_hint("Use ROLLBACK.")
